@@ -1,0 +1,52 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors of the store that the work depends on.
+var (
+	// ErrStale says that the job has gone on under another epoch: whoever gets
+	// it no longer owns the job and must stop, without a further write.
+	ErrStale = errors.New("the job has gone on under another owner")
+	// ErrSliceDone says that this slice was completed before; its successor
+	// exists or must be made.
+	ErrSliceDone = errors.New("the slice was completed before")
+	// ErrHeld says that another run of the job still holds its lease.
+	ErrHeld = errors.New("another run holds the job's lease")
+	// ErrNotFound says that there is no such account or job.
+	ErrNotFound = errors.New("not found")
+	// ErrExists says that the account exists already.
+	ErrExists = errors.New("exists already")
+)
+
+// Class says what an answer of Google's means for the work.
+type Class string
+
+// The classes of an answer that is not a success. Being refused for quota by
+// our own ledger is not among them: that is a *quota.DeniedError.
+const (
+	ClassQuota     Class = "quota"     // Google refused for quota: wait, nothing failed
+	ClassTransient Class = "transient" // try again later
+	ClassGone      Class = "gone"      // the item no longer exists: a result, not a fault
+	ClassItem      Class = "item"      // this item will never work
+	ClassCursor    Class = "cursor"    // a page token or history id no longer works: start over
+	ClassAccount   Class = "account"   // the account must act: token, scope, mail switched off
+	ClassProject   Class = "project"   // the Google Cloud project is misconfigured
+)
+
+// A CallError is a Google call that did not succeed, with what it means.
+type CallError struct {
+	Class  Class
+	Reason string        // Google's reason, for instance "backendError"
+	Wait   time.Duration // for ClassQuota: how long to leave Google alone; 0: unknown
+	Err    error
+}
+
+func (e *CallError) Error() string {
+	return fmt.Sprintf("%s (%s, %s)", e.Err, e.Class, e.Reason)
+}
+
+func (e *CallError) Unwrap() error { return e.Err }

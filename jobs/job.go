@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"strings"
+	"time"
+)
+
+// Kind says what a job brings where.
+type Kind string
+
+// MailBackfill brings the whole of one mailbox into the store.
+const MailBackfill Kind = "mail-backfill"
+
+// State is where a job stands.
+type State string
+
+// The states of a job; the package comment draws how they follow each other.
+const (
+	Queued                State = "queued"
+	Running               State = "running"
+	Waiting               State = "waiting" // for quota, or after a passing fault, until Job.WaitUntil
+	Blocked               State = "blocked" // the account or the project must act first
+	Completed             State = "completed"
+	CompletedWithFailures State = "completed-with-failures"
+	Failed                State = "failed"
+)
+
+// Terminal reports whether a job in state s has no more work to do by itself.
+func (s State) Terminal() bool {
+	switch s {
+	case Blocked, Completed, CompletedWithFailures, Failed:
+		return true
+	}
+	return false
+}
+
+// Account is one Google user whose data is synced. Quota is counted by
+// (Project, Email).
+type Account struct {
+	Email     string    `json:"email"`
+	Project   string    `json:"project"` // a Google Cloud project named in the settings
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Checkpoint is how far a backfill has come in its listing. Which of the listed
+// ids are done stands beside it, one row each.
+type Checkpoint struct {
+	HistoryID uint64 `json:"history_id"` // pinned before the first list call; 0: not yet
+	PageToken string `json:"page_token"` // of the next page to list; "": from the top
+	Listed    bool   `json:"listed"`     // the listing is complete
+}
+
+// Progress counts a job's items. Done = Stored + Known + Gone + Failed.
+type Progress struct {
+	Expected    int64 `json:"expected"` // what the profile promises; an estimate until Listed is complete
+	Listed      int64 `json:"listed"`
+	Stored      int64 `json:"stored"`       // fetched and stored by this job
+	Known       int64 `json:"known"`        // stored before, skipped without a call
+	Gone        int64 `json:"gone"`         // deleted at Google between list and get
+	Failed      int64 `json:"failed"`       // given up; see the failure list
+	ParseFailed int64 `json:"parse_failed"` // stored raw, but no mail reader understands them; part of Stored
+	Bytes       int64 `json:"bytes"`        // of raw messages stored
+}
+
+// Done is the number of items that need no more work.
+func (p Progress) Done() int64 { return p.Stored + p.Known + p.Gone + p.Failed }
+
+// Job is a job's row. Times are UTC; a zero time means "not yet" or "none".
+type Job struct {
+	ID         string     `json:"id"`
+	Kind       Kind       `json:"kind"`
+	Account    string     `json:"account"`
+	Project    string     `json:"project"`
+	State      State      `json:"state"`
+	Epoch      int64      `json:"epoch"` // rises when the job changes owner; fences every write
+	Slice      int64      `json:"slice"` // the slice that is next or running
+	Checkpoint Checkpoint `json:"checkpoint"`
+	Progress   Progress   `json:"progress"`
+
+	WaitingFor string    `json:"waiting_for,omitempty"` // the limit, or the fault, that the job waits for
+	WaitUntil  time.Time `json:"wait_until,omitzero"`
+	LastError  string    `json:"last_error,omitempty"`
+	Refusals   int       `json:"refusals"` // in a row, without progress between them
+	Failures   int       `json:"failures"` // in a row, without progress between them
+	Requeued   int64     `json:"requeued"` // times the job went back to the queue for quota
+
+	LeaseUntil time.Time `json:"lease_until,omitzero"` // zero: nobody owns it now
+	CreatedAt  time.Time `json:"created_at"`
+	StartedAt  time.Time `json:"started_at,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+	UpdatedAt  time.Time `json:"updated_at"`
+}
+
+// Ref names the task that carries the job's next or running slice.
+func (j Job) Ref() TaskRef { return TaskRef{Job: j.ID, Epoch: j.Epoch, Slice: j.Slice} }
+
+// BackfillID is the id of the backfill of an account's mailbox. There is one
+// per mailbox, so starting it twice gives the same job.
+func BackfillID(email string) string { return "backfill:" + strings.ToLower(email) }

@@ -1,0 +1,17 @@
+package jobs
+
+import "time"
+
+// Park says why and until when a job waits.
+type Park struct {
+	For     string    // the limit or the fault, for people
+	Until   time.Time // when it may go on
+	Refused bool      // refused for quota: no failure
+	Failure string    // the error's text, when a fault and not a refusal
+}
+
+// Finish says how a job ends.
+type Finish struct {
+	State State // a terminal one
+	Error string
+}

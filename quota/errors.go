@@ -1,0 +1,51 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors of the ledger and of [Transport], to be tested with [errors.Is].
+var (
+	// ErrNeverFits says that a cost is larger than a limit or ceiling, so that
+	// no wait would help.
+	ErrNeverFits = errors.New("the cost can never fit under the limit")
+	// ErrUnavailable says that the ledger could not be asked: nothing is known
+	// about the quota, and whether units were charged is unknown too.
+	ErrUnavailable = errors.New("the quota ledger is unavailable")
+	// ErrNoCaller says that a request reached [Transport] without a [Caller]
+	// in its context. It was not sent.
+	ErrNoCaller = errors.New("no quota caller in the request's context")
+	// ErrUnknownProject says that the ledger has no settings for the project.
+	ErrUnknownProject = errors.New("unknown Google Cloud project")
+)
+
+// A DeniedError reports that a call does not fit under a limit now. It is not a
+// failure and nothing was charged: the same call will fit at At.
+type DeniedError struct {
+	Caller     Caller
+	Cost       int64         // units that were asked for
+	Limit      string        // the limit that bound, for instance "user-minute"
+	Bound      Bound         // which part of the limit bound
+	Used       int64         // units in the limit's window
+	Ceiling    int64         // units up to which the lane may fill the window
+	RetryAfter time.Duration // from the decision to At
+	At         time.Time     // on the clock of Redis
+}
+
+// Bound is the part of a limit that refused a call.
+type Bound string
+
+// The parts of a limit.
+const (
+	BoundCeiling Bound = "ceiling" // the lane's share of the window is used up
+	BoundPace    Bound = "pace"    // the lane spends as fast as it may
+	BoundHold    Bound = "hold"    // a cool-down
+)
+
+func (e *DeniedError) Error() string {
+	return fmt.Sprintf("quota: %d units in lane %s refused by %s of %s (%d of %d used), fits at %s, in %s",
+		e.Cost, e.Caller.Lane, e.Bound, e.Limit, e.Used, e.Ceiling,
+		e.At.UTC().Format("2006-01-02T15:04:05.000Z"), e.RetryAfter.Round(time.Millisecond))
+}
