@@ -51,6 +51,7 @@ type Message struct {
 
 // Item is one listed id that a job has yet to deal with.
 type Item struct {
+	Seq      int64 // its place in the listing, from 1
 	ID       string
 	Attempts int // failed attempts so far
 }
@@ -70,8 +71,9 @@ const (
 type Result struct {
 	ID      string
 	Outcome Outcome
-	Message *Message // set when stored
-	Failure *Failure // set when failed or deferred
+	Message *Message  // set when stored
+	Failure *Failure  // set when failed or deferred
+	RetryAt time.Time // set when deferred: not before
 }
 
 // Failure is one entry of a job's failure list.
