@@ -1,0 +1,152 @@
+// Package config is the settings of Headroom: what they are, where they come
+// from, and whether they make sense. It decides nothing about their use.
+//
+// A setting is taken from the last of these that names it: the defaults of
+// [Default], the settings file (headroom.yaml), the environment (HEADROOM_*),
+// the command line (--set). docs/configuration.md lists every key; a test holds
+// that page to the types here.
+package config
+
+import "time"
+
+// Config is all settings. The zero value is not valid; start from [Default] or
+// [Load]. Copies share the maps of Google.Projects.
+type Config struct {
+	Google    Google    `yaml:"google"`
+	Redis     Redis     `yaml:"redis"`
+	Store     Store     `yaml:"store"`
+	Worker    Worker    `yaml:"worker"`
+	Scheduler Scheduler `yaml:"scheduler"`
+	Web       Web       `yaml:"web"`
+	Log       Log       `yaml:"log"`
+	Scale     int       `yaml:"scale"` // quota time runs this many times faster; 1 outside tests
+}
+
+// Google says where Google is and which Google Cloud projects are used.
+type Google struct {
+	Endpoint string             `yaml:"endpoint"` // base URL of the APIs; "": Google's own
+	Projects map[string]Project `yaml:"projects"`
+}
+
+// Project is one Google Cloud project, whose quota all of its accounts share.
+type Project struct {
+	Prices      []string          `yaml:"prices"`      // price lists, at most one for each API
+	Credentials string            `yaml:"credentials"` // path of a service account's key; "": none
+	Limits      map[string]Limits `yaml:"limits"`      // by price list
+	Lanes       Lanes             `yaml:"lanes"`
+}
+
+// Limits replaces limits of a price list, in units. Zero keeps the list's own.
+type Limits struct {
+	UserMinute    int64 `yaml:"user_minute"`
+	ProjectMinute int64 `yaml:"project_minute"`
+}
+
+// Lanes holds the settings of each lane.
+type Lanes struct {
+	Interactive Lane `yaml:"interactive"`
+	Sync        Lane `yaml:"sync"`
+	Backfill    Lane `yaml:"backfill"`
+}
+
+// Lane says how far up a limit a lane may fill it, and how fast. Nil takes the
+// lane's default; Load leaves no nil.
+type Lane struct {
+	Ceiling *float64 `yaml:"ceiling"` // share of the limit, above 0 and at most 1
+	Pace    *float64 `yaml:"pace"`    // multiple of ceiling/60 per second; 0: not paced
+}
+
+// Redis says where Redis is and which keys are ours.
+type Redis struct {
+	URL          URL    `yaml:"url"`
+	QueuePrefix  string `yaml:"queue_prefix"`  // of the names of queues
+	LedgerPrefix string `yaml:"ledger_prefix"` // of the ledger's keys
+}
+
+// Store says where jobs, records and message bodies are kept.
+type Store struct {
+	Path  string `yaml:"path"`  // of the SQLite file
+	Blobs string `yaml:"blobs"` // folder of the raw messages
+}
+
+// Worker bounds the work of one process.
+type Worker struct {
+	Concurrency          int           `yaml:"concurrency"` // slices at once; they mostly wait
+	InFlight             int           `yaml:"in_flight"`   // requests at once for one account
+	Slice                time.Duration `yaml:"slice"`       // length of one slice of work
+	Lease                time.Duration `yaml:"lease"`       // a worker silent for this long has lost its job
+	MessageBytesInFlight Bytes         `yaml:"message_bytes_in_flight"`
+}
+
+// Scheduler says when the scheduler looks for work.
+type Scheduler struct {
+	Tick string `yaml:"tick"` // cron specification, with seconds if it has six fields
+}
+
+// Web is the HTTP server of a process.
+type Web struct {
+	Listen string `yaml:"listen"` // host:port
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn or error
+	Format string `yaml:"format"` // auto, console or json
+}
+
+// DefaultPath is where the settings are read from unless the command line says
+// otherwise.
+const DefaultPath = "headroom.yaml"
+
+// DefaultPrices are the price lists of a project that names none.
+var DefaultPrices = []string{"gmail-2026-05", "calendar-2026-05"}
+
+// Default returns the settings of an installation that sets nothing. It has no
+// Google Cloud project, which only the worker needs.
+func Default() Config {
+	return Config{
+		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
+		Store: Store{Path: "headroom-data/headroom.db", Blobs: "headroom-data/blobs"},
+		Worker: Worker{
+			Concurrency:          100,
+			InFlight:             7,
+			Slice:                5 * time.Second,
+			Lease:                6 * time.Second,
+			MessageBytesInFlight: 128 << 20,
+		},
+		Scheduler: Scheduler{Tick: "@every 2s"},
+		Web:       Web{Listen: "127.0.0.1:8080"},
+		Log:       Log{Level: "info", Format: "auto"},
+		Scale:     1,
+	}
+}
+
+// defaultLanes is what each lane gets unless a project says otherwise.
+func defaultLanes() Lanes {
+	lane := func(ceiling, pace float64) Lane { return Lane{Ceiling: &ceiling, Pace: &pace} }
+	return Lanes{Interactive: lane(1, 0), Sync: lane(0.90, 1.05), Backfill: lane(0.80, 1.05)}
+}
+
+// complete fills in what the projects leave to the defaults.
+func (c *Config) complete() {
+	for name, p := range c.Google.Projects {
+		if p.Prices == nil {
+			p.Prices = append([]string(nil), DefaultPrices...)
+		}
+		lanes := defaultLanes()
+		p.Lanes.Interactive = p.Lanes.Interactive.or(lanes.Interactive)
+		p.Lanes.Sync = p.Lanes.Sync.or(lanes.Sync)
+		p.Lanes.Backfill = p.Lanes.Backfill.or(lanes.Backfill)
+		c.Google.Projects[name] = p
+	}
+}
+
+func (l Lane) or(d Lane) Lane {
+	if l.Ceiling == nil {
+		l.Ceiling = d.Ceiling
+	}
+	if l.Pace == nil {
+		l.Pace = d.Pace
+	}
+	return l
+}

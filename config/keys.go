@@ -1,0 +1,149 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Keys lists the dotted key of every setting, in the order of the types. Names
+// that the user chooses appear as <name> (of a project) and <list> (of a price
+// list).
+func Keys() []string {
+	var keys []string
+	walkKeys(reflect.TypeFor[Config](), "", func(key string, _ reflect.Type) { keys = append(keys, key) })
+	return keys
+}
+
+func walkKeys(t reflect.Type, path string, visit func(string, reflect.Type)) {
+	switch {
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			walkKeys(f.Type, joinKey(path, f.Tag.Get("yaml")), visit)
+		}
+	case t.Kind() == reflect.Map:
+		name := "<name>"
+		if t.Elem() == reflect.TypeFor[Limits]() {
+			name = "<list>"
+		}
+		walkKeys(t.Elem(), joinKey(path, name), visit)
+	default:
+		visit(path, t)
+	}
+}
+
+// set gives the setting named by key, which is relative to v, the value that
+// text stands for in YAML.
+func set(v reflect.Value, key []string, text string) error {
+	switch {
+	case v.Kind() == reflect.Struct && len(key) > 0:
+		for i := range v.NumField() {
+			if v.Type().Field(i).Tag.Get("yaml") == key[0] {
+				return set(v.Field(i), key[1:], text)
+			}
+		}
+		return errUnknownKey
+	case v.Kind() == reflect.Map && len(key) > 0:
+		elem := reflect.New(v.Type().Elem()).Elem()
+		if old := v.MapIndex(reflect.ValueOf(key[0])); old.IsValid() {
+			elem.Set(old)
+		}
+		if err := set(elem, key[1:], text); err != nil {
+			return err
+		}
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+		v.SetMapIndex(reflect.ValueOf(key[0]), elem)
+		return nil
+	case len(key) > 0 || v.Kind() == reflect.Struct || v.Kind() == reflect.Map:
+		return errUnknownKey
+	}
+	return setLeaf(v, text)
+}
+
+func setLeaf(v reflect.Value, text string) error {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+	switch v.Kind() {
+	case reflect.String:
+		node.Tag = "!!str"
+	case reflect.Slice:
+		node = &yaml.Node{Kind: yaml.SequenceNode}
+		for item := range strings.SplitSeq(text, ",") {
+			node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(item)})
+		}
+	}
+	if v.Kind() != reflect.String && strings.TrimSpace(text) == "" {
+		return errors.New("must not be empty")
+	}
+	err := node.Decode(v.Addr().Interface())
+	if types, ok := err.(*yaml.TypeError); ok {
+		what := lineForm.ReplaceAllString(types.Errors[0], "$2")
+		if u := unreadForm.FindStringSubmatch(what); u != nil {
+			what = unread(u[1], u[2], u[3])
+		}
+		return errors.New(what)
+	}
+	return err
+}
+
+var errUnknownKey = errors.New("is no setting that Headroom knows")
+
+// applySet sets what KEY=VALUE from the command line says.
+func applySet(cfg *Config, s string) error {
+	key, text, ok := strings.Cut(s, "=")
+	if !ok {
+		return fmt.Errorf("--set %s: must be of the form key=value", s)
+	}
+	if err := set(reflect.ValueOf(cfg).Elem(), strings.Split(key, "."), text); err != nil {
+		return fmt.Errorf("--set %s: %w", key, err)
+	}
+	return nil
+}
+
+// EnvName is the name of the environment variable that sets key: HEADROOM_ and
+// the key in capitals, dots as underscores. Settings of projects have none.
+func EnvName(key string) string {
+	return "HEADROOM_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// serviceLink matches what Kubernetes puts into the environment of every
+// container for a service whose name begins with headroom.
+var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_(TCP|UDP|SCTP)|$)`)
+
+// applyEnviron sets what the environment says. A variable that looks like a
+// setting's but is none is a problem, as an unknown key in the file is.
+func applyEnviron(cfg *Config, environ []string) []error {
+	keys, sections := map[string]string{}, map[string]bool{}
+	for _, key := range Keys() {
+		section, _, _ := strings.Cut(key, ".")
+		sections[section] = true
+		if !strings.Contains(key, "<") {
+			keys[EnvName(key)] = key
+		}
+	}
+	var problems []error
+	for _, entry := range environ {
+		name, text, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, "HEADROOM_")
+		if !ours {
+			continue
+		}
+		key, known := keys[name]
+		section, _, _ := strings.Cut(strings.ToLower(rest), "_")
+		switch {
+		case known:
+			if err := set(reflect.ValueOf(cfg).Elem(), strings.Split(key, "."), text); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %s: %w", name, key, err))
+			}
+		case sections[section] && !serviceLink.MatchString(name):
+			problems = append(problems, fmt.Errorf("%s: %w", name, errUnknownKey))
+		}
+	}
+	return problems
+}

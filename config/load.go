@@ -1,0 +1,214 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFile bounds the size of a settings file, in bytes.
+const maxFile = 1 << 20
+
+// Options says where settings come from, besides the defaults.
+type Options struct {
+	Path     string   // of the settings file; "": none is read
+	Optional bool     // a file that is missing counts as an empty one
+	Environ  []string // as os.Environ gives it; only HEADROOM_* is looked at
+	Set      []string // key=value, from the command line
+}
+
+// An InvalidError lists everything that is wrong with the settings. Its text is
+// one line.
+type InvalidError struct {
+	Problems []error // each names its key and the rule
+}
+
+func (e *InvalidError) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = p.Error()
+	}
+	return "settings: " + strings.Join(texts, "; ")
+}
+
+// Unwrap makes each problem visible to [errors.Is] and [errors.As].
+func (e *InvalidError) Unwrap() []error { return e.Problems }
+
+// Load reads the settings from all of their sources and validates them. It
+// returns an *[InvalidError] that holds every problem found, or another error
+// when the file cannot be read at all.
+func Load(o Options) (Config, error) {
+	cfg := Default()
+	var problems []error
+	if o.Path != "" {
+		data, err := readFile(o.Path, o.Optional)
+		if err != nil {
+			return Config{}, err
+		}
+		problems = append(problems, decode(&cfg, o.Path, data)...)
+	}
+	problems = append(problems, applyEnviron(&cfg, o.Environ)...)
+	for _, s := range o.Set {
+		if err := applySet(&cfg, s); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	cfg.complete()
+	if err := cfg.Validate(); err != nil {
+		problems = append(problems, flatten(err)...)
+	}
+	if len(problems) > 0 {
+		return Config{}, &InvalidError{Problems: problems}
+	}
+	return cfg, nil
+}
+
+func readFile(path string, optional bool) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if optional {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("settings file %s: %w; create it or name another with --config", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open settings file: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read settings file: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("settings file %s is larger than %d bytes; is it the right file?", path, maxFile)
+	}
+	return data, nil
+}
+
+// decode reads a YAML document over cfg. It returns every problem, as
+// FILE:LINE: KEY: what.
+func decode(cfg *Config, file string, data []byte) []error {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	err := dec.Decode(cfg)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	var problems []error
+	var types *yaml.TypeError
+	switch {
+	case errors.As(err, &types):
+		keys := keysByLine(data)
+		for _, text := range types.Errors {
+			problems = append(problems, typeProblem(file, text, keys))
+		}
+	case err != nil:
+		return []error{fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))}
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		problems = append(problems, fmt.Errorf("%s: must hold one YAML document, not several", file))
+	}
+	return problems
+}
+
+var (
+	lineForm    = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
+	unknownForm = regexp.MustCompile(`^field (.*) not found in type config\.\w+$`)
+	unreadForm  = regexp.MustCompile("(?s)^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
+)
+
+// typeProblem says in the words of the settings what yaml says in the words of
+// Go types.
+func typeProblem(file, text string, keys map[int][]string) error {
+	m := lineForm.FindStringSubmatch(text)
+	if m == nil {
+		return fmt.Errorf("%s: %s", file, text)
+	}
+	line, _ := strconv.Atoi(m[1])
+	what := m[2]
+	key := ""
+	if on := keys[line]; len(on) > 0 {
+		key = on[len(on)-1]
+	}
+	if f := unknownForm.FindStringSubmatch(what); f != nil {
+		what = errUnknownKey.Error()
+		for _, k := range keys[line] {
+			if k == f[1] || strings.HasSuffix(k, "."+f[1]) {
+				key = k
+			}
+		}
+	} else if u := unreadForm.FindStringSubmatch(what); u != nil {
+		what = unread(u[1], u[2], u[3])
+	}
+	return fmt.Errorf("%s:%d: %s: %s", file, line, key, what)
+}
+
+// unread says that a value of a YAML tag does not fit a Go type.
+func unread(tag, value, goType string) string {
+	wanted := map[string]string{
+		"int": "a whole number", "int64": "a whole number", "float64": "a number", "string": "a text",
+		"time.Duration": "a duration such as 5s", "[]string": "a list",
+	}[strings.TrimPrefix(goType, "*")]
+	if wanted == "" {
+		wanted = "a section with keys of its own"
+	}
+	if value == "" {
+		value = map[string]string{"!!map": "a section", "!!seq": "a list"}[tag]
+		return fmt.Sprintf("must be %s, not %s", wanted, value)
+	}
+	return fmt.Sprintf("must be %s, not %q", wanted, value)
+}
+
+// keysByLine maps the lines of a document to the dotted keys that stand, or
+// whose values begin, there.
+func keysByLine(data []byte) map[int][]string {
+	var doc yaml.Node
+	keys := make(map[int][]string)
+	if yaml.Unmarshal(data, &doc) != nil {
+		return keys
+	}
+	var walk func(n *yaml.Node, path string)
+	walk = func(n *yaml.Node, path string) {
+		switch n.Kind {
+		case yaml.DocumentNode, yaml.SequenceNode:
+			for _, c := range n.Content {
+				walk(c, path)
+			}
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				name, value := n.Content[i], n.Content[i+1]
+				key := joinKey(path, name.Value)
+				keys[name.Line] = append(keys[name.Line], key)
+				if value.Line != name.Line {
+					keys[value.Line] = append(keys[value.Line], key)
+				}
+				walk(value, key)
+			}
+		}
+	}
+	walk(&doc, "")
+	return keys
+}
+
+func joinKey(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// flatten takes a joined error apart.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}

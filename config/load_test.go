@@ -1,0 +1,237 @@
+package config_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/config"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const full = `
+google:
+  endpoint: http://127.0.0.1:9000
+  projects:
+    main:
+      prices: [gmail-legacy]
+      credentials: /etc/headroom/main.json
+      limits:
+        gmail-legacy: {user_minute: 3000}
+      lanes:
+        backfill: {ceiling: 0.5, pace: 0}
+    other: {}
+redis: {url: "redis://:secret@redis.example.com:6379/1", queue_prefix: "eu-"}
+worker:
+  in_flight: 5
+  slice: 2s
+  message_bytes_in_flight: 64MiB
+`
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "headroom.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func share(f float64) *float64 { return &f }
+
+func TestLoadMergesTheFileIntoTheDefaults(t *testing.T) {
+	got, err := config.Load(config.Options{Path: write(t, full)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	lanes := config.Lanes{
+		Interactive: config.Lane{Ceiling: share(1), Pace: share(0)},
+		Sync:        config.Lane{Ceiling: share(0.9), Pace: share(1.05)},
+		Backfill:    config.Lane{Ceiling: share(0.8), Pace: share(1.05)},
+	}
+	slow := lanes
+	slow.Backfill = config.Lane{Ceiling: share(0.5), Pace: share(0)}
+	want.Google = config.Google{
+		Endpoint: "http://127.0.0.1:9000",
+		Projects: map[string]config.Project{
+			"main": {
+				Prices:      []string{"gmail-legacy"},
+				Credentials: "/etc/headroom/main.json",
+				Limits:      map[string]config.Limits{"gmail-legacy": {UserMinute: 3000}},
+				Lanes:       slow,
+			},
+			"other": {Prices: []string{"gmail-2026-05", "calendar-2026-05"}, Lanes: lanes},
+		},
+	}
+	want.Redis.URL, want.Redis.QueuePrefix = "redis://:secret@redis.example.com:6379/1", "eu-"
+	want.Worker.InFlight, want.Worker.Slice, want.Worker.MessageBytesInFlight = 5, 2*time.Second, 64<<20
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	path := write(t, "web: {listen: \"127.0.0.1:1\"}\nlog: {level: warn, format: json}\nredis: {queue_prefix: file-}")
+	got, err := config.Load(config.Options{
+		Path:    path,
+		Environ: []string{"HEADROOM_WEB_LISTEN=127.0.0.1:2", "HEADROOM_LOG_LEVEL=error", "HEADROOM_REDIS_QUEUE_PREFIX=", "OTHER=1"},
+		Set:     []string{"web.listen=127.0.0.1:3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Web.Listen != "127.0.0.1:3" {
+		t.Errorf("web.listen = %q, want the command line's", got.Web.Listen)
+	}
+	if got.Log.Level != "error" {
+		t.Errorf("log.level = %q, want the environment's", got.Log.Level)
+	}
+	if got.Log.Format != "json" {
+		t.Errorf("log.format = %q, want the file's", got.Log.Format)
+	}
+	if got.Redis.QueuePrefix != "" {
+		t.Errorf("redis.queue_prefix = %q, want the environment's empty text", got.Redis.QueuePrefix)
+	}
+	if got.Store != config.Default().Store {
+		t.Errorf("store = %+v, want the default", got.Store)
+	}
+}
+
+func TestSetReachesIntoProjects(t *testing.T) {
+	got, err := config.Load(config.Options{Path: write(t, full), Set: []string{
+		"google.projects.main.lanes.backfill.ceiling=0.25",
+		"google.projects.new.prices=gmail-2026-10, calendar-2026-05",
+		"worker.slice=3s",
+		"worker.message_bytes_in_flight=1GiB",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := got.Google.Projects["main"]
+	if *main.Lanes.Backfill.Ceiling != 0.25 || main.Limits["gmail-legacy"].UserMinute != 3000 {
+		t.Errorf("main = %+v, want a ceiling of 0.25 and the file's limits", main)
+	}
+	if diff := cmp.Diff([]string{"gmail-2026-10", "calendar-2026-05"}, got.Google.Projects["new"].Prices); diff != "" {
+		t.Errorf("prices of new (-want +got):\n%s", diff)
+	}
+	if got.Worker.Slice != 3*time.Second || got.Worker.MessageBytesInFlight != 1<<30 {
+		t.Errorf("worker = %+v, want a slice of 3s and 1GiB", got.Worker)
+	}
+}
+
+func TestLoadReportsEveryProblemAtOnce(t *testing.T) {
+	path := write(t, `redis:
+  url: http://redis
+  pasword: x
+worker:
+  in_flight: many
+  slice: 5
+  message_bytes_in_flight: lots
+google:
+  projects:
+    -bad-: {prices: [gmail-legacy, gmail-2026-10]}
+    ok:
+      lanes: {backfill: {ceiling: 1.5}, batch: {}}
+      limits: {gmail-legacy: {user_minute: -1}}
+web: [1]
+log: {level: loud}
+scheduler: {tick: "whenever"}
+`)
+	_, err := config.Load(config.Options{
+		Path:    path,
+		Environ: []string{"HEADROOM_STORE_PHAT=/x", "HEADROOM_SCALE=zero", "HEADROOM_REDIS_PORT=tcp://10.0.0.1:6379", "HEADROOM_TESTDATA=/y"},
+		Set:     []string{"nonsense", "store=x", "store.path="},
+	})
+	var invalid *config.InvalidError
+	if !errors.As(err, &invalid) {
+		t.Fatalf("Load = %v, want an InvalidError", err)
+	}
+	got := strings.Split(strings.ReplaceAll(errors.Join(invalid.Problems...).Error(), path, "F"), "\n")
+	want := []string{
+		`F:3: redis.pasword: is no setting that Headroom knows`,
+		`F:5: worker.in_flight: must be a whole number, not "many"`,
+		`F:6: worker.slice: must be a duration such as 5s, not "5"`,
+		`F:7: worker.message_bytes_in_flight: cannot read "lots" as an amount of memory such as 128MiB`,
+		`F:12: google.projects.ok.lanes.batch: is no setting that Headroom knows`,
+		`F:14: web: must be a section with keys of its own, not a list`,
+		`HEADROOM_STORE_PHAT: is no setting that Headroom knows`,
+		`HEADROOM_SCALE: scale: must be a whole number, not "zero"`,
+		`--set nonsense: must be of the form key=value`,
+		`--set store: is no setting that Headroom knows`,
+		`google.projects.-bad-: the name must begin with a letter or digit and hold at most 63 letters, digits, dots, dashes and underscores`,
+		`google.projects.-bad-.prices: gmail-legacy and gmail-2026-10 are price lists of one API; keep one`,
+		`google.projects.ok.limits.gmail-legacy: is not among the project's prices (gmail-2026-05, calendar-2026-05)`,
+		`google.projects.ok.limits.gmail-legacy.user_minute: must be a number of units, or 0 for the list's own`,
+		`google.projects.ok.lanes.backfill.ceiling: must be a share of the limit above 0 and at most 1, not 1.5`,
+		`redis.url: must be redis://, rediss:// or unix:// and an address, not "http://redis"`,
+		`store.path: must not be empty`,
+		`scheduler.tick: must be a cron specification such as "@every 2s" (expected 5 to 6 fields, found 1: [whenever])`,
+		`log.level: must be one of debug, info, warn, error, not "loud"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("Load = %q, want one line", err)
+	}
+}
+
+func TestTheFileItself(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none.yaml")
+	if _, err := config.Load(config.Options{Path: missing, Optional: true}); err != nil {
+		t.Errorf("an optional file that is missing: %v, want nil", err)
+	}
+	_, err := config.Load(config.Options{Path: missing})
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "--config") {
+		t.Errorf("a named file that is missing: %v, want its name and the next step", err)
+	}
+	for name, row := range map[string]struct{ text, want string }{
+		"broken YAML":       {"redis: {url", "did not find"},
+		"several documents": {"scale: 1\n---\nscale: 2\n", "one YAML document"},
+		"a repeated key":    {"scale: 1\nscale: 2\n", `mapping key "scale" already defined`},
+		"a list at the top": {"- scale\n", "must be a section"},
+		"too large":         {strings.Repeat("# comment\n", 1<<17), "larger than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := config.Load(config.Options{Path: write(t, row.text)})
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("Load = %v, want an error with %q", err, row.want)
+			}
+		})
+	}
+	if _, err := config.Load(config.Options{Path: write(t, "worker:\nredis: ~\n")}); err != nil {
+		t.Errorf("empty sections: %v, want the defaults", err)
+	}
+}
+
+// FuzzLoad: whatever the file holds, Load answers with valid settings or an
+// error of one line, and never shows a password that stands in a URL.
+func FuzzLoad(f *testing.F) {
+	f.Add(full, "redis.url=redis://u:hunter2@h")
+	f.Add("a: &a [*a]", "google.projects.x.limits.y.user_minute=1")
+	f.Add("scheduler: {tick: \"TZ=UTC\"}", "scheduler.tick=CRON_TZ=")
+	f.Add("redis: {url: 'redis://:hunter2@%zz'}", "=")
+	f.Add("google: {projects: {a: ~, b: {lanes: {sync: {pace: .nan}}}}}", "google.projects.=")
+	path := filepath.Join(f.TempDir(), "headroom.yaml")
+	f.Fuzz(func(t *testing.T, text, set string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(config.Options{Path: path, Set: []string{set}})
+		if err == nil {
+			err = cfg.Validate()
+		} else if strings.ContainsAny(err.Error(), "\n\r") {
+			t.Errorf("Load = %q, want one line", err)
+		}
+		var invalid *config.InvalidError
+		if err != nil && cfg.Scale != 0 && errors.As(err, &invalid) {
+			t.Errorf("Load gave settings that do not validate: %v", err)
+		}
+	})
+}

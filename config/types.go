@@ -1,0 +1,77 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"go.yaml.in/yaml/v3"
+)
+
+// URL is a URL that may hold a password. However it is printed, the password is
+// not shown; [URL.Reveal] is the only way to it.
+type URL string
+
+// Reveal returns the URL with its password.
+func (u URL) Reveal() string { return string(u) }
+
+// String returns the URL with its password replaced.
+func (u URL) String() string {
+	parsed, err := url.Parse(string(u))
+	if err != nil { // it may hold a password all the same
+		if at := strings.LastIndexByte(string(u), '@'); at >= 0 {
+			return "<redacted>" + string(u[at:])
+		}
+		return string(u)
+	}
+	if q := parsed.Query(); q.Has("password") {
+		q.Set("password", "xxxxx")
+		parsed.RawQuery = q.Encode()
+	}
+	return parsed.Redacted()
+}
+
+// GoString keeps the password out of %#v.
+func (u URL) GoString() string { return fmt.Sprintf("config.URL(%q)", u.String()) }
+
+// MarshalText makes JSON and other encoders print the redacted form.
+func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// MarshalYAML prints the redacted form.
+func (u URL) MarshalYAML() (any, error) { return u.String(), nil }
+
+// Bytes is an amount of memory. It is written as a number of bytes or with a
+// unit, such as 128MiB.
+type Bytes int64
+
+var bytesForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)? ?[A-Za-z]*$`)
+
+// UnmarshalYAML reads both ways of writing.
+func (b *Bytes) UnmarshalYAML(node *yaml.Node) error {
+	n, err := humanize.ParseBytes(node.Value)
+	if node.Kind != yaml.ScalarNode || !bytesForm.MatchString(node.Value) || err != nil || n > math.MaxInt64 {
+		// Decoder collects errors of this type instead of stopping at them.
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot read %q as an amount of memory such as 128MiB", node.Line, node.Value)}}
+	}
+	*b = Bytes(n)
+	return nil
+}
+
+// String returns the amount with its largest unit that is exact.
+func (b Bytes) String() string {
+	for _, u := range []struct {
+		size Bytes
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if b != 0 && b%u.size == 0 {
+			return fmt.Sprintf("%d%s", b/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%dB", int64(b))
+}
+
+// MarshalYAML prints what [Bytes.String] does.
+func (b Bytes) MarshalYAML() (any, error) { return b.String(), nil }

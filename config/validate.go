@@ -1,0 +1,133 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// problems collects what is wrong.
+type problems []error
+
+func (p *problems) check(ok bool, key, rule string, args ...any) {
+	if !ok {
+		*p = append(*p, fmt.Errorf("%s: %s", key, fmt.Sprintf(rule, args...)))
+	}
+}
+
+// Validate returns all problems at once, joined, each naming its key and the
+// rule. Whether price lists of the given names exist is not known here.
+func (c Config) Validate() error {
+	var p problems
+	c.Google.validate(&p)
+	c.Redis.validate(&p)
+	p.check(c.Store.Path != "", "store.path", "must not be empty")
+	p.check(c.Store.Blobs != "", "store.blobs", "must not be empty")
+	c.Worker.validate(&p)
+	_, err := ParseTick(c.Scheduler.Tick)
+	p.check(err == nil, "scheduler.tick", "must be a cron specification such as \"@every 2s\" (%v)", err)
+	p.check(validAddress(c.Web.Listen), "web.listen", "must be host:port, such as 127.0.0.1:8080, not %q", c.Web.Listen)
+	p.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	p.oneOf("log.format", c.Log.Format, "auto", "console", "json")
+	p.check(c.Scale >= 1 && c.Scale <= 1000, "scale", "must be from 1 to 1000, not %d", c.Scale)
+	return errors.Join(p...)
+}
+
+func (p *problems) oneOf(key, value string, allowed ...string) {
+	p.check(slices.Contains(allowed, value), key, "must be one of %s, not %q", strings.Join(allowed, ", "), value)
+}
+
+// projectName is what the ledger's keys and a shell's command line can carry.
+var projectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func (g Google) validate(p *problems) {
+	if g.Endpoint != "" {
+		u, err := url.Parse(g.Endpoint)
+		p.check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
+			"google.endpoint", "must be an http or https URL, not %q", g.Endpoint)
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Projects)) {
+		key := "google.projects." + name
+		p.check(projectName.MatchString(name), key,
+			"the name must begin with a letter or digit and hold at most 63 letters, digits, dots, dashes and underscores")
+		g.Projects[name].validate(p, key)
+	}
+}
+
+func (pr Project) validate(p *problems, key string) {
+	p.check(len(pr.Prices) > 0, key+".prices", "must name at least one price list")
+	apis := map[string]string{}
+	for _, list := range pr.Prices {
+		api, _, _ := strings.Cut(list, "-")
+		p.check(apis[api] == "", key+".prices", "%s and %s are price lists of one API; keep one", apis[api], list)
+		apis[api] = list
+	}
+	for _, list := range slices.Sorted(maps.Keys(pr.Limits)) {
+		l := pr.Limits[list]
+		k := key + ".limits." + list
+		p.check(slices.Contains(pr.Prices, list), k, "is not among the project's prices (%s)", strings.Join(pr.Prices, ", "))
+		p.check(l.UserMinute >= 0, k+".user_minute", "must be a number of units, or 0 for the list's own")
+		p.check(l.ProjectMinute >= 0, k+".project_minute", "must be a number of units, or 0 for the list's own")
+	}
+	pr.Lanes.Interactive.validate(p, key+".lanes.interactive")
+	pr.Lanes.Sync.validate(p, key+".lanes.sync")
+	pr.Lanes.Backfill.validate(p, key+".lanes.backfill")
+}
+
+func (l Lane) validate(p *problems, key string) {
+	if c := l.Ceiling; c != nil { // !(x > y) also catches NaN
+		p.check(*c > 0 && *c <= 1, key+".ceiling", "must be a share of the limit above 0 and at most 1, not %v", *c)
+	}
+	if s := l.Pace; s != nil {
+		p.check(*s >= 0 && *s <= 60, key+".pace",
+			"must be 0 (not paced) or at most 60, a multiple of ceiling/60 per second, not %v", *s)
+	}
+}
+
+// prefix is what may stand before a key or the name of a queue. Braces would
+// change the slot of keys in a Redis Cluster.
+var prefix = regexp.MustCompile(`^[A-Za-z0-9._:-]{0,64}$`)
+
+func (r Redis) validate(p *problems) {
+	u, err := url.Parse(r.URL.Reveal())
+	ok := err == nil && (u.Scheme == "unix" && u.Path != "" || (u.Scheme == "redis" || u.Scheme == "rediss") && u.Host != "")
+	p.check(ok, "redis.url", "must be redis://, rediss:// or unix:// and an address, not %q", r.URL)
+	p.check(prefix.MatchString(r.QueuePrefix), "redis.queue_prefix", "may hold up to 64 letters, digits and . _ : -")
+	p.check(prefix.MatchString(r.LedgerPrefix), "redis.ledger_prefix", "may hold up to 64 letters, digits and . _ : -")
+}
+
+func (w Worker) validate(p *problems) {
+	p.check(w.Concurrency >= 1 && w.Concurrency <= 10000, "worker.concurrency", "must be from 1 to 10000, not %d", w.Concurrency)
+	p.check(w.InFlight >= 1 && w.InFlight <= 50, "worker.in_flight", "must be from 1 to 50, not %d (10 per account is safe)", w.InFlight)
+	p.check(w.Slice >= 100*time.Millisecond && w.Slice <= time.Minute, "worker.slice", "must be from 100ms to 1m, not %s", w.Slice)
+	p.check(w.Lease >= time.Second && w.Lease <= time.Minute, "worker.lease", "must be from 1s to 1m, not %s", w.Lease)
+	p.check(w.MessageBytesInFlight >= 1<<20, "worker.message_bytes_in_flight", "must be at least 1MiB, not %s", w.MessageBytesInFlight)
+}
+
+func validAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	n, portErr := strconv.Atoi(port)
+	return err == nil && portErr == nil && n >= 0 && n <= 65535
+}
+
+// ParseTick reads a cron specification: five fields, six with seconds in front,
+// or a descriptor such as "@every 2s".
+func ParseTick(spec string) (schedule cron.Schedule, err error) {
+	defer func() { // the parser trusts a "TZ=" to be followed by a space
+		if recover() != nil {
+			schedule, err = nil, fmt.Errorf("cannot read %q", spec)
+		}
+	}()
+	return tickParser.Parse(spec)
+}
+
+var tickParser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
