@@ -1,0 +1,45 @@
+package scheduler
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	rescues *prometheus.CounterVec
+	ticks   *prometheus.CounterVec
+	seconds prometheus.Histogram
+	live    prometheus.Gauge
+	overdue prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := promauto.With(reg)
+	m := &metrics{
+		rescues: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_scheduler_rescues_total",
+			Help: "Jobs put back on the queue, by what had become of their task or owner.",
+		}, []string{"cause"}),
+		ticks: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_scheduler_ticks_total",
+			Help: "Looks for lost work, by outcome.",
+		}, []string{"outcome"}),
+		seconds: f.NewHistogram(prometheus.HistogramOpts{
+			Name:    "headroom_scheduler_tick_seconds",
+			Help:    "How long a look for lost work took.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}),
+		live: f.NewGauge(prometheus.GaugeOpts{
+			Name: "headroom_scheduler_live_jobs",
+			Help: "Jobs that were not in a terminal state at the last look.",
+		}),
+		overdue: f.NewGauge(prometheus.GaugeOpts{
+			Name: "headroom_scheduler_overdue_jobs",
+			Help: "Waiting jobs whose moment passed over 30 seconds ago and whose task still waits in the queue.",
+		}),
+	}
+	for _, c := range causes { // shown as 0 before the first rescue
+		m.rescues.WithLabelValues(string(c))
+	}
+	return m
+}

@@ -1,0 +1,281 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"headroom/jobs"
+	"headroom/scheduler"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// redisServer starts a redis-server of the test's own.
+func redisServer(t *testing.T) *redis.Client {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("redis-server is not on PATH")
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	free.Close()
+	cmd := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, MaxRetries: 15})
+	t.Cleanup(func() { rdb.Close() })
+	eventually(t, "redis-server answers", func() bool { return rdb.Ping(t.Context()).Err() == nil })
+	return rdb
+}
+
+// eventually waits up to ten seconds for an event that nothing announces.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+type rig struct {
+	rdb       *redis.Client
+	inspector *asynq.Inspector
+	queue     *scheduler.AsynqQueue
+}
+
+const queueName = "test-backfill"
+
+func newRig(t *testing.T) *rig {
+	rdb := redisServer(t)
+	inspector := asynq.NewInspectorFromRedisClient(rdb)
+	client := asynq.NewClientFromRedisClient(rdb)
+	q := &jobs.Queue{Client: client, Name: queueName}
+	return &rig{rdb: rdb, inspector: inspector, queue: scheduler.NewAsynqQueue(inspector, q, rdb)}
+}
+
+// serve runs a worker of the queue until the test ends.
+func (r *rig) serve(t *testing.T, handle asynq.HandlerFunc) {
+	t.Helper()
+	srv := asynq.NewServerFromRedisClient(r.rdb, asynq.Config{Concurrency: 2, Queues: map[string]int{queueName: 1},
+		TaskCheckInterval: 20 * time.Millisecond, LogLevel: asynq.FatalLevel, ShutdownTimeout: 100 * time.Millisecond})
+	if err := srv.Start(handle); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(srv.Shutdown)
+}
+
+// start runs a scheduler that ticks every second until the test ends.
+func (r *rig) start(t *testing.T, s scheduler.Store) {
+	t.Helper()
+	sched, err := scheduler.New(scheduler.Options{Store: s, Queue: r.queue, Schedule: cron.Every(time.Second),
+		Log: zap.NewNop(), Registerer: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- sched.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+	})
+}
+
+func (r *rig) state(t *testing.T, ref jobs.TaskRef) scheduler.TaskState {
+	t.Helper()
+	got, err := r.queue.State(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestStateAndDropOnARealQueue(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	ref := jobs.TaskRef{Job: id, Epoch: 1, Slice: 1}
+	expect := func(when string, want scheduler.TaskState) {
+		t.Helper()
+		if got := r.state(t, ref); got != want {
+			t.Errorf("%s: state %s, want %s", when, got, want)
+		}
+	}
+
+	expect("before anything", scheduler.TaskNone)
+	if err := r.queue.Drop(ctx, ref); err != nil {
+		t.Errorf("drop a task of an unknown queue: %v, want nil", err)
+	}
+	for range 2 {
+		if err := r.queue.Put(ctx, ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("after two puts", scheduler.TaskPending)
+	if n := r.rdb.LLen(ctx, "asynq:{"+queueName+"}:pending").Val(); n != 1 {
+		t.Errorf("two puts of one slice made %d tasks, want 1", n)
+	}
+
+	if err := r.inspector.ArchiveTask(queueName, ref.TaskID()); err != nil {
+		t.Fatal(err)
+	}
+	expect("archived", scheduler.TaskDead)
+	for range 2 {
+		if err := r.queue.Drop(ctx, ref); err != nil {
+			t.Errorf("drop: %v", err)
+		}
+	}
+	expect("dropped", scheduler.TaskNone)
+
+	began, finish := make(chan struct{}), make(chan error)
+	r.serve(t, func(context.Context, *asynq.Task) error {
+		close(began)
+		return <-finish
+	})
+	if err := r.queue.Put(ctx, ref); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	expect("taken by a worker", scheduler.TaskActive)
+	if err := r.queue.Drop(ctx, ref); err == nil {
+		t.Error("an active task was dropped")
+	}
+	finish <- fmt.Errorf("try again")
+	eventually(t, "a failed task waits in retry", func() bool {
+		info, err := r.inspector.GetTaskInfo(queueName, ref.TaskID())
+		return err == nil && info.State == asynq.TaskStateRetry
+	})
+	expect("in retry", scheduler.TaskPending)
+
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := r.queue.State(ended, ref); err == nil {
+		t.Error("State went on after its context ended")
+	}
+	if err := r.queue.Drop(ended, ref); err == nil {
+		t.Error("Drop went on after its context ended")
+	}
+}
+
+func TestAWipedRedisGetsItsTasksAndQueuesBack(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	s := newStore(job(func(j *jobs.Job) { j.State = jobs.Queued }))
+	ref := s.rows[id].Ref()
+	if err := r.queue.Put(ctx, ref); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.rdb.FlushAll(ctx).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.state(t, ref); got != scheduler.TaskNone {
+		t.Fatalf("after the flush: task %s, want none", got)
+	}
+
+	r.start(t, s)
+	eventually(t, "the task is back", func() bool { return r.state(t, ref) == scheduler.TaskPending })
+	queues, err := r.inspector.Queues()
+	if err != nil || len(queues) != 1 || queues[0] != queueName {
+		t.Errorf("queues known after the flush: %q, %v, want %q", queues, err, queueName)
+	}
+	ran := make(chan string, 1)
+	r.serve(t, func(_ context.Context, task *asynq.Task) error {
+		got, err := jobs.ParseTask(task)
+		ran <- got.TaskID()
+		s.set(func(rows map[string]jobs.Job) { delete(rows, id) })
+		return err
+	})
+	select {
+	case got := <-ran:
+		if got != ref.TaskID() {
+			t.Errorf("ran %s, want %s", got, ref.TaskID())
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the task that came back did not run")
+	}
+}
+
+func TestAnArchivedTaskIsReplaced(t *testing.T) {
+	r := newRig(t)
+	s := newStore(job(func(*jobs.Job) {}))
+	ref := s.rows[id].Ref()
+	if err := r.queue.Put(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.inspector.ArchiveTask(queueName, ref.TaskID()); err != nil {
+		t.Fatal(err)
+	}
+	r.start(t, s)
+	eventually(t, "the archived task is pending again", func() bool { return r.state(t, ref) == scheduler.TaskPending })
+	info, err := r.inspector.GetQueueInfo(queueName)
+	if err != nil || info.Archived != 0 || info.Size != 1 {
+		t.Errorf("queue holds %+v, %v, want one task and none archived", info, err)
+	}
+}
+
+func TestTwoSchedulersOnARealQueueMakeOneTask(t *testing.T) {
+	r := newRig(t)
+	s := newStore()
+	for i := range 20 {
+		name := fmt.Sprint("job", i)
+		s.rows[name] = job(func(j *jobs.Job) {
+			j.ID = name
+			if i%2 == 0 {
+				j.LeaseUntil = time.Now().Add(-time.Second)
+			}
+		})
+	}
+	var ran sync.Map
+	r.start(t, s)
+	r.start(t, s)
+	eventually(t, "each job has its task", func() bool {
+		info, err := r.inspector.GetQueueInfo(queueName)
+		return err == nil && info.Pending == 20
+	})
+	r.serve(t, func(_ context.Context, task *asynq.Task) error {
+		ref, err := jobs.ParseTask(task)
+		s.set(func(rows map[string]jobs.Job) { delete(rows, ref.Job) })
+		if _, twice := ran.LoadOrStore(ref.Job, ref.Epoch); twice {
+			t.Errorf("%s ran twice", ref.Job)
+		}
+		return err
+	})
+	eventually(t, "the queue is empty", func() bool {
+		info, err := r.inspector.GetQueueInfo(queueName)
+		return err == nil && info.Size == 0
+	})
+	for i := range 20 {
+		epoch, _ := ran.Load(fmt.Sprint("job", i))
+		if want := 3 + int64(1-i%2); epoch != want {
+			t.Errorf("job%d ran under epoch %v, want %d", i, epoch, want)
+		}
+	}
+}

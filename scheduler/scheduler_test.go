@@ -1,0 +1,324 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/robfig/cron/v3"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
+
+	"headroom/jobs"
+	"headroom/scheduler"
+)
+
+const id = "backfill:ann@example.com"
+
+func job(change func(*jobs.Job)) jobs.Job {
+	j := jobs.Job{ID: id, Kind: jobs.MailBackfill, Account: "ann@example.com", State: jobs.Running,
+		Epoch: 3, Slice: 7, UpdatedAt: time.Now()}
+	change(&j)
+	return j
+}
+
+// run lets a scheduler with the default schedule tick for d of virtual time.
+func run(t *testing.T, d time.Duration, s *memStore, q *memQueue) *prometheus.Registry {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	runWith(t, d, scheduler.Options{Store: s, Queue: q, Log: zaptest.NewLogger(t), Registerer: reg})
+	return reg
+}
+
+func runWith(t *testing.T, d time.Duration, o scheduler.Options) {
+	t.Helper()
+	sched, err := scheduler.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	if err := sched.Run(ctx); err != nil {
+		t.Fatalf("Run = %v, want nil", err)
+	}
+}
+
+// rescues reads the counter of one cause.
+func rescues(t *testing.T, reg *prometheus.Registry, want map[string]int) {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("# HELP headroom_scheduler_rescues_total Jobs put back on the queue, by what had become of their task or owner.\n")
+	text.WriteString("# TYPE headroom_scheduler_rescues_total counter\n")
+	for _, c := range []string{"lease-expired", "never-claimed", "task-dead", "task-missing"} {
+		fmt.Fprintf(&text, "headroom_scheduler_rescues_total{cause=%q} %d\n", c, want[c])
+	}
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(text.String()), "headroom_scheduler_rescues_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATickMendsEachKindOfLoss(t *testing.T) {
+	const own, next = id + ":3:7", id + ":4:7"
+	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
+	for _, tt := range []struct {
+		name    string
+		job     func(*jobs.Job)
+		task    scheduler.TaskState
+		ticks   int
+		want    map[string]scheduler.TaskState
+		rescued string
+	}{
+		{name: "a live lease is left alone, whatever the task says",
+			job: func(j *jobs.Job) { j.LeaseUntil = time.Now().Add(time.Hour) }, task: scheduler.TaskNone, ticks: 5},
+		{name: "an expired lease gives a new epoch and its task",
+			job: func(j *jobs.Job) { j.LeaseUntil = ago(time.Second) }, task: scheduler.TaskActive, ticks: 5,
+			want:    map[string]scheduler.TaskState{own: scheduler.TaskActive, next: scheduler.TaskPending},
+			rescued: "lease-expired"},
+		{name: "a queued job without a task gets one",
+			job: func(j *jobs.Job) { j.State = jobs.Queued }, task: scheduler.TaskNone, ticks: 5,
+			want: map[string]scheduler.TaskState{own: scheduler.TaskPending}, rescued: "task-missing"},
+		{name: "a waiting job whose task was lost gets it back",
+			job:  func(j *jobs.Job) { j.State, j.WaitUntil = jobs.Waiting, time.Now().Add(time.Hour) },
+			task: scheduler.TaskNone, ticks: 5,
+			want: map[string]scheduler.TaskState{own: scheduler.TaskPending}, rescued: "task-missing"},
+		{name: "an archived task is replaced",
+			job: func(*jobs.Job) {}, task: scheduler.TaskDead, ticks: 5,
+			want: map[string]scheduler.TaskState{own: scheduler.TaskPending}, rescued: "task-dead"},
+		{name: "a pending task is left alone",
+			job: func(j *jobs.Job) { j.UpdatedAt = ago(time.Hour) }, task: scheduler.TaskPending, ticks: 5,
+			want: map[string]scheduler.TaskState{own: scheduler.TaskPending}},
+		{name: "a task just taken may still be claimed, though the row is old",
+			job: func(j *jobs.Job) { j.UpdatedAt = ago(time.Hour) }, task: scheduler.TaskActive, ticks: 3,
+			want: map[string]scheduler.TaskState{own: scheduler.TaskActive}},
+		{name: "a task that nobody claims is taken over",
+			job: func(j *jobs.Job) { j.UpdatedAt = ago(time.Hour) }, task: scheduler.TaskActive, ticks: 4,
+			want:    map[string]scheduler.TaskState{own: scheduler.TaskActive, next: scheduler.TaskPending},
+			rescued: "never-claimed"},
+		{name: "a finished job is nobody's business",
+			job: func(j *jobs.Job) { j.State = jobs.Completed }, task: scheduler.TaskNone, ticks: 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue()
+				q.set(id+":3:7", tt.task)
+				reg := run(t, time.Duration(tt.ticks)*2*time.Second+time.Second, newStore(job(tt.job)), q)
+				for _, task := range []string{own, next} {
+					if got := q.tasks[task]; got != tt.want[task] {
+						t.Errorf("task %s is %s, want %s", task, got, tt.want[task])
+					}
+				}
+				want := map[string]int{}
+				if tt.rescued != "" {
+					want[tt.rescued] = 1
+				}
+				rescues(t, reg, want)
+			})
+		})
+	}
+}
+
+func TestADeadOwnersJobIsBackWithinTenSeconds(t *testing.T) {
+	for offset := time.Duration(0); offset < 2*time.Second; offset += 250 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			s, q := newStore(), newQueue()
+			var died time.Time
+			go func() { // renews the lease once, then is killed
+				time.Sleep(20*time.Second + offset)
+				died = time.Now()
+				s.set(func(rows map[string]jobs.Job) {
+					rows[id] = job(func(j *jobs.Job) { j.LeaseUntil = died.Add(5 * time.Second) })
+				})
+			}()
+			run(t, time.Minute, s, q)
+			if late := q.putAt[id+":4:7"].Sub(died); late < 5*time.Second || late > 10*time.Second {
+				t.Errorf("died at +%s: task of the new epoch after %s, want between 5s and 10s", offset, late)
+			}
+		})
+	}
+}
+
+func TestARowJustWrittenIsGivenASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, q := newStore(), newQueue()
+		start := time.Now().Truncate(time.Second)
+		go func() {
+			time.Sleep(1500 * time.Millisecond)
+			s.set(func(rows map[string]jobs.Job) { rows[id] = job(func(*jobs.Job) {}) })
+		}()
+		run(t, 7*time.Second, s, q)
+		if got, want := q.putAt[id+":3:7"].Sub(start), 4*time.Second; got != want {
+			t.Errorf("task put %s after the start, want %s: not by the tick half a second after the row", got, want)
+		}
+	})
+}
+
+func TestClaimingAfterALongWaitInTheQueueIsNoRescue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(job(func(j *jobs.Job) { j.State, j.UpdatedAt = jobs.Queued, time.Now().Add(-time.Hour) }))
+		q := newQueue()
+		q.set(id+":3:7", scheduler.TaskPending)
+		go func() {
+			time.Sleep(3900 * time.Millisecond) // the tick at 4 s sees it active, unclaimed
+			q.set(id+":3:7", scheduler.TaskActive)
+			time.Sleep(200 * time.Millisecond)
+			s.set(func(rows map[string]jobs.Job) {
+				rows[id] = job(func(j *jobs.Job) { j.LeaseUntil = time.Now().Add(time.Hour) })
+			})
+		}()
+		rescues(t, run(t, time.Minute, s, q), nil)
+	})
+}
+
+func TestTwoSchedulersMakeOneTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, q := newStore(), newQueue()
+		for i := range 50 {
+			s.rows[fmt.Sprint("job", i)] = job(func(j *jobs.Job) {
+				j.ID = fmt.Sprint("job", i)
+				if i%2 == 0 {
+					j.LeaseUntil = time.Now().Add(3 * time.Second)
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			run(t, time.Minute, s, q)
+		}()
+		run(t, time.Minute, s, q)
+		<-done
+		if q.puts != 50 {
+			t.Errorf("%d tasks were made for 50 jobs, want one each", q.puts)
+		}
+		for i := range 50 {
+			want := jobs.TaskRef{Job: fmt.Sprint("job", i), Epoch: 3 + int64(1-i%2), Slice: 7}
+			if got := q.tasks[want.TaskID()]; got != scheduler.TaskPending {
+				t.Errorf("task %s is %s, want pending", want.TaskID(), got)
+			}
+		}
+	})
+}
+
+func TestOneFailingJobDoesNotKeepTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(job(func(j *jobs.Job) { j.ID = "bad" }), job(func(j *jobs.Job) { j.ID = "good" }))
+		q := newQueue()
+		q.failState = map[string]error{"bad": errors.New("boom")}
+		core, logs := observer.New(zap.ErrorLevel)
+		runWith(t, 11*time.Second, scheduler.Options{Store: s, Queue: q, Log: zap.New(core), Registerer: prometheus.NewRegistry()})
+		if q.tasks["good:3:7"] != scheduler.TaskPending {
+			t.Error("the good job was not rescued")
+		}
+		if got := logs.Len(); got != 1 {
+			t.Fatalf("five failing ticks logged %d errors, want 1", got)
+		}
+		if got := logs.All()[0].ContextMap()["error"]; got != "job bad: boom" {
+			t.Errorf("logged %q, want it to name the job and the cause", got)
+		}
+	})
+}
+
+func TestRunSurvivesFailingAndHangingTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, q := newStore(job(func(*jobs.Job) {})), newQueue()
+		s.fail = errors.New("database is locked")
+		go func() {
+			time.Sleep(5 * time.Second)
+			s.hold.Store(true) // hangs until the tick's bound, 30 s
+			s.mu.Lock()
+			s.fail = nil
+			s.mu.Unlock()
+			time.Sleep(10 * time.Second)
+			q.mu.Lock()
+			puts := q.puts
+			q.mu.Unlock()
+			if puts != 0 {
+				t.Errorf("%d tasks put while the store hung", puts)
+			}
+			s.hold.Store(false)
+		}()
+		reg := run(t, time.Minute, s, q)
+		if q.puts != 1 {
+			t.Errorf("%d tasks put after the store came back, want 1", q.puts)
+		}
+		failed := testutil.ToFloat64(counter(t, reg, "failed"))
+		if failed != 3 { // at 2 s and 4 s, and the one that hung
+			t.Errorf("%v ticks counted as failed, want 3", failed)
+		}
+	})
+}
+
+// counter returns the ticks counter of an outcome, as gathered.
+func counter(t *testing.T, reg *prometheus.Registry, outcome string) prometheus.Collector {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "copy"})
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "headroom_scheduler_ticks_total" && m.GetLabel()[0].GetValue() == outcome {
+				g.Set(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return g
+}
+
+func TestAnOverdueTaskIsShownAndNotTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(job(func(j *jobs.Job) { j.State, j.WaitUntil = jobs.Waiting, time.Now() }))
+		q := newQueue()
+		q.set(id+":3:7", scheduler.TaskPending)
+		reg := run(t, time.Minute, s, q)
+		want := `
+# HELP headroom_scheduler_overdue_jobs Waiting jobs whose moment passed over 30 seconds ago and whose task still waits in the queue.
+# TYPE headroom_scheduler_overdue_jobs gauge
+headroom_scheduler_overdue_jobs 1
+`
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "headroom_scheduler_overdue_jobs"); err != nil {
+			t.Error(err)
+		}
+		rescues(t, reg, nil)
+	})
+}
+
+func TestTheScheduleSaysWhen(t *testing.T) {
+	for spec, want := range map[string]int{"@every 2s": 1800, "*/10 * * * *": 6, "0 0 30 2 *": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			schedule, err := cron.ParseStandard(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, q := newStore(), newQueue()
+			runWith(t, time.Hour+time.Second, scheduler.Options{Store: s, Queue: q, Schedule: schedule,
+				Log: zap.NewNop(), Registerer: prometheus.NewRegistry()})
+			if s.lists != want || q.registered != want {
+				t.Errorf("%q ticked %d times and registered the queue %d times in an hour, want %d", spec, s.lists, q.registered, want)
+			}
+		})
+	}
+}
+
+func TestNewRefusesWhatCannotRun(t *testing.T) {
+	s, q, log := newStore(), newQueue(), zap.NewNop()
+	for name, o := range map[string]scheduler.Options{
+		"no store":         {Queue: q, Log: log, Registerer: prometheus.NewRegistry()},
+		"no queue":         {Store: s, Log: log, Registerer: prometheus.NewRegistry()},
+		"no log":           {Store: s, Queue: q, Registerer: prometheus.NewRegistry()},
+		"no registerer":    {Store: s, Queue: q, Log: log},
+		"negative timeout": {Store: s, Queue: q, Log: log, Registerer: prometheus.NewRegistry(), Timeout: -1},
+	} {
+		if _, err := scheduler.New(o); err == nil {
+			t.Errorf("%s: New accepted it", name)
+		}
+	}
+}
