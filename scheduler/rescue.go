@@ -52,6 +52,9 @@ func (s *Scheduler) tick(ctx context.Context) error {
 		})
 	}
 	_ = group.Wait() // errors are gathered by fail
+	if ctx.Err() != nil {
+		return t.err() // what an unfinished walk has not seen is not gone
+	}
 	s.claims = t.claims
 	s.metrics.live.Set(float64(len(live)))
 	s.metrics.overdue.Set(float64(t.overdue.Load()))
