@@ -1,0 +1,147 @@
+// Package web is the HTTP server of a process: an index page, metrics for
+// Prometheus, the queues as Asynqmon shows them, and health. It only reads.
+//
+// It has no log-in. By default it listens on loopback only; whoever opens it to
+// others puts a proxy with a log-in before it.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"headroom/jobs"
+
+	"github.com/hibiken/asynqmon"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+)
+
+// queuesPath is where Asynqmon stands.
+const queuesPath = "/queues"
+
+// shutdownTimeout is how long requests may take to end when the server stops.
+const shutdownTimeout = 3 * time.Second
+
+// Options configures a [Server]. All fields but Version are required.
+type Options struct {
+	Listen     string // host:port; port 0 takes a free one
+	Version    string
+	Redis      redis.UniversalClient // of the queues; closed by its owner
+	Lanes      []Lane
+	JobsFunc   func(context.Context) ([]jobs.Job, error) // all jobs, the oldest first
+	Checks     []Check                                   // what readiness depends on
+	Gatherer   prometheus.Gatherer
+	Registerer prometheus.Registerer
+	Log        *zap.Logger
+}
+
+// Lane is a lane and its queue.
+type Lane struct {
+	Name  string
+	Queue string
+}
+
+// Check asks whether one thing that the process needs answers.
+type Check struct {
+	Name string
+	Func func(context.Context) error
+}
+
+// A Server serves one process' pages. Make it with [New].
+type Server struct {
+	opts    Options
+	handler http.Handler
+}
+
+// New returns a server that does not listen yet.
+func New(o Options) (*Server, error) {
+	o.Log = o.Log.Named("web")
+	s := &Server{opts: o}
+	names := make([]string, len(o.Lanes))
+	for i, l := range o.Lanes {
+		names[i] = l.Queue
+	}
+	if err := o.Registerer.Register(newQueueCollector(o.Redis, names, o.Log)); err != nil {
+		return nil, fmt.Errorf("register the metrics of the queues: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.index)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
+		ErrorLog: zap.NewStdLog(o.Log), ErrorHandling: promhttp.ContinueOnError,
+	}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.Handle(queuesPath+"/", ownAssetsOnly(asynqmon.New(asynqmon.Options{
+		RootPath: queuesPath, RedisConnOpt: sharedClient{o.Redis}, ReadOnly: true,
+	})))
+	s.handler = mux
+	return s, nil
+}
+
+// Handler returns the pages, for a server of the caller's.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Listen takes the address. It is apart from [Server.Serve] so that a port in
+// use shows before any other part of the process has begun.
+func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.opts.Listen)
+	if err != nil {
+		cause := err
+		if errno, ok := errors.AsType[syscall.Errno](err); ok {
+			cause = errno
+		}
+		return nil, fmt.Errorf("cannot listen on %s: %w; stop what uses the port, or set web.listen (HEADROOM_WEB_LISTEN)", s.opts.Listen, cause)
+	}
+	return ln, nil
+}
+
+// Serve answers on ln until ctx ends, and returns nil then. It closes ln, and
+// returns only when no request runs any more.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	srv := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		ErrorLog:          zap.NewStdLog(s.opts.Log),
+	}
+	s.opts.Log.Info("web listening", zap.String("url", "http://"+ln.Addr().String()+"/"))
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := srv.Shutdown(bound); err != nil {
+		srv.Close()
+	}
+	<-served
+	return nil
+}
+
+// sharedClient lends Asynqmon a client that it must not close.
+type sharedClient struct{ c redis.UniversalClient }
+
+// MakeRedisClient implements [asynq.RedisConnOpt].
+func (s sharedClient) MakeRedisClient() any { return s.c }
+
+// ownAssetsOnly keeps a browser from fetching anything from other hosts, such
+// as the fonts that Asynqmon's page asks for.
+func ownAssetsOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'self' 'unsafe-inline' data:")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		h.ServeHTTP(w, r)
+	})
+}
