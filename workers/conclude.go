@@ -1,0 +1,107 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"headroom/jobs"
+)
+
+// conclude writes down how the slice ended and says so to Asynq. The first
+// result is the outcome for the metrics, unless the caller has given a better
+// one.
+func (s *slice) conclude(ctx context.Context, end ending, outcome string) (string, error) {
+	name := map[how]string{goesOn: "continued", paused: "paused", refused: "refused", broke: "failed", lost: "lost"}[end.how]
+	if end.how == ends {
+		name = string(end.fin.State)
+	}
+	if outcome == "" {
+		outcome = name
+	}
+	err := s.write(ctx, end)
+	if errors.Is(err, jobs.ErrStale) {
+		return "lost", nil
+	}
+	if _, parked := errors.AsType[*ParkedError](err); err != nil && !parked {
+		return "error", err
+	}
+	return outcome, err
+}
+
+func (s *slice) write(ctx context.Context, end ending) error {
+	s.memory.set(s.job.ID, s.lasting)
+	switch end.how {
+	case goesOn:
+		return s.handOver(ctx)
+	case paused:
+		return s.park(ctx, jobs.Park{For: end.why, Until: end.until}, time.Until(end.until))
+	case refused:
+		return s.waitForQuota(ctx, end)
+	case broke:
+		return s.backOff(ctx, end)
+	case ends:
+		return s.finish(ctx, end.fin)
+	}
+	// Lost. If Asynq ended the run it has filed the task already, and the
+	// lease runs out by itself; if the store did, there is nothing to do.
+	s.log.Warn("slice lost", zap.String("job", s.job.ID), zap.Error(end.err))
+	return nil
+}
+
+// handOver ends the slice and enqueues its successor. Should the second step
+// fail, a rerun finds the slice done and makes up for it.
+func (s *slice) handOver(ctx context.Context) error {
+	job, err := s.opts.Store.EndSlice(ctx, s.ref)
+	if err != nil {
+		return fmt.Errorf("end slice %s: %w", s.ref.TaskID(), err)
+	}
+	return s.queue.Put(ctx, job.Ref())
+}
+
+// waitForQuota parks a refused slice until the moment that was named, or for
+// twice as long as the time before when nothing was done in between: then the
+// moment was not worth much.
+func (s *slice) waitForQuota(ctx context.Context, end ending) error {
+	until := end.until
+	if !s.progress && s.job.Refusals > 0 {
+		until = until.Add(backoff(end.wait, s.job.Refusals) - end.wait)
+	}
+	s.metrics.requeued.WithLabelValues(end.label).Inc()
+	return s.park(ctx, jobs.Park{For: end.why, Until: until, Refused: true}, time.Until(until))
+}
+
+// backOff parks a slice in which something broke, or fails the job when that
+// has happened too often with no progress between.
+func (s *slice) backOff(ctx context.Context, end ending) error {
+	failures := s.job.Failures
+	if s.progress {
+		failures = 0
+	}
+	if failures >= s.opts.FailureBudget {
+		return s.finish(ctx, jobs.Finish{State: jobs.Failed, Error: fmt.Sprintf(
+			"gave up after %d failures in a row without progress, the last: %v; mend the cause, then start the backfill again", failures+1, end.err)})
+	}
+	s.log.Warn("slice failed", zap.String("job", s.job.ID), zap.Int("failures", failures+1), zap.Error(end.err))
+	wait := backoff(time.Second, failures)
+	return s.park(ctx, jobs.Park{For: clip(end.why), Until: time.Now().Add(wait), Failure: clip(end.err.Error())}, wait)
+}
+
+func (s *slice) park(ctx context.Context, p jobs.Park, wait time.Duration) error {
+	if _, err := s.opts.Store.Park(ctx, s.ref, p); err != nil {
+		return fmt.Errorf("park job %s, which waits for %s: %w", s.job.ID, p.For, err)
+	}
+	return &ParkedError{Job: s.job.ID, For: p.For, Until: p.Until, Delay: max(wait, 0)}
+}
+
+func (s *slice) finish(ctx context.Context, f jobs.Finish) error {
+	if _, err := s.opts.Store.Finish(ctx, s.ref, f); err != nil {
+		return fmt.Errorf("finish job %s as %s: %w", s.job.ID, f.State, err)
+	}
+	s.memory.forget(s.job.ID)
+	s.log.Info("job finished", zap.String("job", s.job.ID), zap.String("state", string(f.State)), zap.String("reason", f.Error))
+	return nil
+}

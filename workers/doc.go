@@ -1,0 +1,31 @@
+// Package workers runs the work: one Asynq server per lane, and the handler
+// that runs a job one slice at a time. It decides when a slice ends, what a
+// fault means for an item and for its job, and how long refused work waits. It
+// does not decide what a call costs or whether it may be made (package quota,
+// below [Mailbox]), nor what enters the queue first (package scheduler).
+//
+// A slice is one run of one task. It claims the job in the [Store], works for
+// [Options.SliceTime], and ends in exactly one of these ways:
+//
+//	what happened                      job's row        task
+//	time is over, or shutting down     EndSlice         successor enqueued, nil
+//	everything is dealt with           Finish           nil
+//	refused for quota                  Park, refused    *ParkedError: retried at the moment
+//	only deferred items are left       Park             *ParkedError
+//	something broke                    Park, failure    *ParkedError, after a back-off
+//	too many failures in a row         Finish failed    nil
+//	the account or project must act    Finish blocked   nil
+//	the job has another owner          (nothing)        nil
+//
+// Invariants:
+//   - At most one slice of a job writes. The lease is renewed while the slice
+//     runs; once it is lost, the slice's context ends and nothing more is
+//     written. The store fences every write by epoch besides.
+//   - An item leaves the queue of pending ones only in a committed result. What
+//     was in flight when a slice stopped is either committed or still pending.
+//   - Waiting spends no retry and archives nothing: a [ParkedError] is no
+//     failure to Asynq, and failures are counted in the job's row.
+//   - A run of faults with no success between them is an outage of Google's and
+//     costs the items nothing.
+//   - No panic, of ours, of a parser or of a store, leaves the slice.
+package workers

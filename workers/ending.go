@@ -1,0 +1,113 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+// how says in which way a slice ends. Several things can end a slice at about
+// the same time (its time is over, one fetch is refused, another finds the
+// account's grant revoked): the greatest wins.
+type how int
+
+const (
+	doubtful how = iota // within a pass only: many faults in a row, to be judged
+	goesOn              // time is over: the successor goes on
+	paused              // only deferred items are left
+	refused             // for quota
+	broke               // something does not work: back off
+	ends                // the job has reached a terminal state
+	lost                // the job has another owner, or the run's time is up: write nothing
+)
+
+// ending is why a slice, or a phase of it, is over.
+type ending struct {
+	how   how
+	label string        // metric label: the limit that refused
+	why   string        // paused, refused, broke: what the job waits for, for people
+	until time.Time     // paused, refused: the moment that was named
+	wait  time.Duration // refused: from the refusal to until
+	err   error         // broke: what; lost: why
+	fin   jobs.Finish   // ends: how the job ends
+}
+
+// outranks reports whether e is the better reason to stop than f. Of two
+// refusals it is the one that lasts longer.
+func (e ending) outranks(f ending) bool {
+	if e.how != f.how {
+		return e.how > f.how
+	}
+	return e.how == refused && e.until.After(f.until)
+}
+
+// unknownWait is how long to leave Google alone after a quota answer that does
+// not say: its one-minute window, and some.
+const unknownWait = 65 * time.Second
+
+func breaks(err error) *ending {
+	if errors.Is(err, jobs.ErrStale) {
+		return &ending{how: lost, err: err}
+	}
+	return &ending{how: broke, why: err.Error(), err: err}
+}
+
+func blocks(err error) *ending {
+	return &ending{how: ends, fin: jobs.Finish{State: jobs.Blocked, Error: err.Error()}}
+}
+
+// endingOf says how err, from a call to Google, ends the slice. It returns nil
+// for errors that may be the fault of the one item that the call was about.
+func endingOf(err error, now time.Time) *ending {
+	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
+		return &ending{
+			how: refused, label: denied.Limit, why: fmt.Sprintf("%s (%s)", denied.Limit, denied.Bound),
+			wait: denied.RetryAfter, until: now.Add(denied.RetryAfter),
+		}
+	}
+	call, isCall := errors.AsType[*jobs.CallError](err)
+	switch {
+	case errors.Is(err, quota.ErrNeverFits):
+		return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: err.Error() +
+			"; raise the lane's ceiling or the limit in the project's settings, then start the backfill again"}}
+	case errors.Is(err, quota.ErrUnknownProject):
+		return &ending{how: ends, fin: jobs.Finish{State: jobs.Blocked, Error: err.Error() +
+			"; add it to google.projects in the settings, then start the backfill again"}}
+	case errors.Is(err, quota.ErrUnavailable):
+		// Nothing is known about the quota, so there is none: a wait, however
+		// long the ledger stays away, and never a failure of the job's.
+		return &ending{how: refused, label: "ledger-unavailable", why: err.Error(),
+			wait: time.Second, until: now.Add(time.Second)}
+	case isCall && call.Class == jobs.ClassQuota:
+		wait := call.Wait
+		if wait <= 0 {
+			wait = unknownWait
+		}
+		return &ending{how: refused, label: "google", why: "Google's quota (" + call.Reason + ")",
+			wait: wait, until: now.Add(wait)}
+	case isCall && (call.Class == jobs.ClassAccount || call.Class == jobs.ClassProject):
+		return blocks(err)
+	case errors.Is(err, quota.ErrNoCaller):
+		return breaks(err)
+	}
+	return nil
+}
+
+// endingOfCall is [endingOf] for a call that is about no item: whatever else
+// went wrong, the job backs off. The call was made under calls, a child of ctx.
+func endingOfCall(ctx, calls context.Context, err error, now time.Time) *ending {
+	switch {
+	case ctx.Err() != nil:
+		return &ending{how: lost, err: context.Cause(ctx)}
+	case interrupted(calls):
+		return &ending{how: goesOn}
+	}
+	if e := endingOf(err, now); e != nil {
+		return e
+	}
+	return breaks(err)
+}

@@ -1,0 +1,66 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"headroom/jobs"
+)
+
+// fetch deals with the pending items until none is left or something ends the
+// slice. Several passes over them may be needed: an item that was deferred
+// comes back behind the cursor.
+func (s *slice) fetch(ctx, calls context.Context) ending {
+	for {
+		if s.stopping() {
+			return ending{how: goesOn}
+		}
+		taken, suspects, end := s.pass(ctx, calls)
+		if len(suspects) > 0 && (end == nil || end.how <= goesOn) {
+			if judged := s.judge(ctx, calls, suspects); judged != nil {
+				return *judged
+			}
+		}
+		switch {
+		case end != nil && end.how != doubtful:
+			return *end
+		case taken > 0:
+			continue
+		}
+		if end := s.awaitDue(ctx); end != nil {
+			return *end
+		}
+	}
+}
+
+// awaitDue waits in place for the next deferred item, or returns how the slice
+// ends when none is left or the wait is too long for that.
+func (s *slice) awaitDue(ctx context.Context) *ending {
+	due, err := s.opts.Store.NextDue(ctx, s.ref)
+	if err != nil {
+		return breaks(fmt.Errorf("next item of job %s: %w", s.job.ID, err))
+	}
+	if due.IsZero() {
+		fin := jobs.Finish{State: jobs.Completed}
+		if s.job.Progress.Failed > 0 {
+			fin.State = jobs.CompletedWithFailures
+		}
+		return &ending{how: ends, fin: fin}
+	}
+	wait := time.Until(due)
+	if wait > inPlace {
+		left := s.job.Progress.Listed - s.job.Progress.Done()
+		return &ending{how: paused, why: fmt.Sprintf("the retry of %d items", left), until: due}
+	}
+	// Never nothing: the store may see its clock a little behind ours.
+	timer := time.NewTimer(max(wait, 10*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.drain:
+	case <-ctx.Done():
+		return &ending{how: lost, err: context.Cause(ctx)}
+	}
+	return nil
+}

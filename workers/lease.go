@@ -1,0 +1,62 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"headroom/jobs"
+)
+
+// keepLease renews the lease that the slice took at claimed, every third of it,
+// until release is called, which waits for the renewing goroutine. The context
+// that it returns ends, with jobs.ErrStale or the error of the store as its cause, when the
+// lease is lost: when the store says so, or when it could not be renewed for so
+// long that another run may have it by now.
+func (s *slice) keepLease(ctx context.Context, claimed time.Time) (leased context.Context, release func()) {
+	leased, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.renew(leased, claimed); err != nil {
+			cancel(err)
+		}
+	}()
+	return leased, func() {
+		cancel(nil)
+		<-done
+	}
+}
+
+// renew returns why the lease was lost, or nil because ctx ended. The lease was
+// last known to be ours at held.
+func (s *slice) renew(ctx context.Context, held time.Time) (err error) {
+	defer func() {
+		if p := s.recovered(recover()); p != nil {
+			err = p
+		}
+	}()
+	lease := s.opts.Lease
+	tick := time.NewTicker(lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		asked := time.Now()
+		attempt, cancel := context.WithDeadline(ctx, held.Add(lease))
+		err := s.opts.Store.Renew(attempt, s.ref, lease)
+		cancel()
+		switch {
+		case err == nil:
+			held = asked
+		case errors.Is(err, jobs.ErrStale):
+			return err
+		case ctx.Err() == nil && time.Since(held) >= lease:
+			return fmt.Errorf("lease of job %s could not be renewed in time: %w", s.job.ID, err)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package workers
+
+import "sync"
+
+// recollection is what a process remembers of a job between its slices. To lose
+// it costs nothing but a slower judgement of faults.
+type recollection struct {
+	good   string // id of a message that was fetched lately
+	streak int    // faults of items since something last worked
+}
+
+// memory holds the recollections of the jobs that this process runs. It is safe
+// for concurrent use.
+type memory struct {
+	mu   sync.Mutex
+	jobs map[string]recollection
+}
+
+func newMemory() *memory { return &memory{jobs: make(map[string]recollection)} }
+
+func (m *memory) get(job string) recollection {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.jobs[job]
+}
+
+func (m *memory) set(job string, r recollection) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.jobs[job] = r
+}
+
+func (m *memory) forget(job string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.jobs, job)
+}

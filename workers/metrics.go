@@ -1,0 +1,56 @@
+package workers
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	slices        *prometheus.CounterVec   // by lane, outcome
+	sliceSeconds  *prometheus.HistogramVec // by lane
+	messages      *prometheus.CounterVec   // by outcome
+	requeued      *prometheus.CounterVec   // by limit
+	inFlight      prometheus.Gauge
+	bytes         prometheus.Counter
+	parseTimeouts prometheus.Counter
+	panics        prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := promauto.With(reg)
+	return &metrics{
+		slices: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_workers_slices_total",
+			Help: "Slices run, by lane and by how they ended.",
+		}, []string{"lane", "outcome"}),
+		sliceSeconds: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "headroom_workers_slice_seconds",
+			Help:    "How long slices ran, by lane.",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 7.5, 10, 30, 60},
+		}, []string{"lane"}),
+		messages: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_workers_messages_total",
+			Help: "Messages dealt with and committed, by outcome.",
+		}, []string{"outcome"}),
+		requeued: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_workers_requeued_total",
+			Help: "Slices put back on the queue for quota, by the limit that refused them.",
+		}, []string{"limit"}),
+		inFlight: f.NewGauge(prometheus.GaugeOpts{
+			Name: "headroom_workers_fetches_in_flight",
+			Help: "Messages being fetched now, waiting for quota included.",
+		}),
+		bytes: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_workers_stored_bytes_total",
+			Help: "Bytes of raw messages stored and committed.",
+		}),
+		parseTimeouts: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_workers_parse_timeouts_total",
+			Help: "Messages whose parser was given up for taking too long.",
+		}),
+		panics: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_workers_panics_total",
+			Help: "Panics recovered in slices.",
+		}),
+	}
+}

@@ -1,0 +1,100 @@
+package workers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"headroom/quota"
+)
+
+// Options configures [New]. Redis, Store, Google, Parser, Log and Registerer
+// are required; the rest has defaults.
+type Options struct {
+	// Redis is the queue's. It should outlast a restart of Redis by itself,
+	// since Asynq does not. It is not closed.
+	Redis       redis.UniversalClient
+	QueuePrefix string       // see jobs.QueueName
+	Lanes       []quota.Lane // which lanes to serve; all if empty
+
+	Store  Store
+	Google Google
+	Parser Parser
+
+	Concurrency   int           // slices of the backfill lane at once, most of them waiting; 200 if zero
+	InFlight      int           // messages of one account fetched at once; 7 if zero
+	SliceTime     time.Duration // how long a slice starts new work; 5s if zero
+	Lease         time.Duration // how long a dead owner keeps a job; 5s if zero
+	TaskTimeout   time.Duration // bound on a successor's run, for a fetch that drags on; 1m if zero
+	ParseTime     time.Duration // bound on parsing one message; 5s if zero
+	FailureBudget int           // failures in a row without progress before a job fails; 20 if zero
+
+	// ShutdownTimeout bounds how long Run takes to return after its context
+	// ended; 15s if zero. Slices that stop as asked need about a second.
+	ShutdownTimeout time.Duration
+
+	Log        *zap.Logger
+	Registerer prometheus.Registerer
+}
+
+// withDefaults returns o with its zero fields filled, or everything that is
+// wrong with it.
+func (o Options) withDefaults() (Options, error) {
+	var problems []error
+	require := func(present bool, name string) {
+		if !present {
+			problems = append(problems, fmt.Errorf("workers: Options.%s is required", name))
+		}
+	}
+	require(o.Redis != nil, "Redis")
+	require(o.Store != nil, "Store")
+	require(o.Google != nil, "Google")
+	require(o.Parser != nil, "Parser")
+	require(o.Log != nil, "Log")
+	require(o.Registerer != nil, "Registerer")
+
+	seen := make(map[quota.Lane]bool)
+	for _, lane := range o.Lanes {
+		if !lane.Valid() {
+			problems = append(problems, fmt.Errorf("workers: Options.Lanes: %q is no lane; there are %v", lane, quota.Lanes))
+		}
+		if seen[lane] {
+			problems = append(problems, fmt.Errorf("workers: Options.Lanes: %q is named twice", lane))
+		}
+		seen[lane] = true
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"SliceTime", o.SliceTime}, {"Lease", o.Lease}, {"TaskTimeout", o.TaskTimeout},
+		{"ParseTime", o.ParseTime}, {"ShutdownTimeout", o.ShutdownTimeout},
+		{"Concurrency", time.Duration(o.Concurrency)}, {"InFlight", time.Duration(o.InFlight)},
+		{"FailureBudget", time.Duration(o.FailureBudget)},
+	} {
+		if d.value < 0 {
+			problems = append(problems, fmt.Errorf("workers: Options.%s is negative", d.name))
+		}
+	}
+
+	if len(o.Lanes) == 0 {
+		o.Lanes = quota.Lanes
+	}
+	o.Concurrency = cmp.Or(o.Concurrency, 200)
+	o.InFlight = cmp.Or(o.InFlight, 7)
+	o.SliceTime = cmp.Or(o.SliceTime, 5*time.Second)
+	o.Lease = cmp.Or(o.Lease, 5*time.Second)
+	o.TaskTimeout = cmp.Or(o.TaskTimeout, time.Minute)
+	o.ParseTime = cmp.Or(o.ParseTime, 5*time.Second)
+	o.FailureBudget = cmp.Or(o.FailureBudget, 20)
+	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 15*time.Second)
+	if o.TaskTimeout < o.SliceTime+margin {
+		problems = append(problems, fmt.Errorf("workers: Options.TaskTimeout (%s) must exceed SliceTime (%s) by %s at least", o.TaskTimeout, o.SliceTime, margin))
+	}
+	return o, errors.Join(problems...)
+}

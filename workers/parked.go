@@ -1,0 +1,74 @@
+package workers
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hibiken/asynq"
+)
+
+// maxBackoff bounds every wait of our own making. A moment that the ledger or
+// Google named may lie beyond it.
+const maxBackoff = time.Minute
+
+// A ParkedError tells Asynq to run the task again later. It is how a slice
+// waits, for quota, for a deferred item or for a fault to pass, and is no
+// failure: it spends no retry and counts in none of Asynq's statistics. Its
+// text is what Asynq's web UI shows for the task.
+type ParkedError struct {
+	Job   string        // the job's id
+	For   string        // the limit or the fault that it waits for
+	Until time.Time     // when it may go on
+	Delay time.Duration // from the decision to Until
+}
+
+func (e *ParkedError) Error() string {
+	return fmt.Sprintf("%s waits for %s until %s (%s)", e.Job, e.For,
+		e.Until.UTC().Format("2006-01-02T15:04:05.000Z"), e.Delay.Round(time.Millisecond))
+}
+
+// isFailure tells Asynq which errors count against a task. Waiting does not.
+func isFailure(err error) bool {
+	_, parked := errors.AsType[*ParkedError](err)
+	return err != nil && !parked
+}
+
+// retryDelay tells Asynq how long to leave a task aside: until the moment that
+// a [ParkedError] names, or, after a failure (the store is out of reach, the
+// task's lease in Asynq was lost), a back-off that doubles with each.
+func retryDelay(retried int, err error, _ *asynq.Task) time.Duration {
+	if parked, ok := errors.AsType[*ParkedError](err); ok {
+		return parkDelay(time.Until(parked.Until))
+	}
+	return parkDelay(backoff(time.Second, retried))
+}
+
+// parkDelay is what to ask of Asynq so that a task never runs before wait has
+// passed, and at most some two seconds after. Asynq keeps due times in whole
+// seconds, rounded down, hence the second; the jitter keeps tasks that wait for
+// the same moment from coming back in the same instant.
+func parkDelay(wait time.Duration) time.Duration {
+	wait = max(wait, 0)
+	return wait + time.Second + jitter(min(time.Second, wait/4))
+}
+
+// backoff is first, doubled n times, at most [maxBackoff] or first itself where
+// that is longer.
+func backoff(first time.Duration, n int) time.Duration {
+	limit := max(maxBackoff, first)
+	wait := first
+	for ; n > 0 && wait < limit; n-- {
+		wait *= 2
+	}
+	return min(wait, limit)
+}
+
+// jitter is a random duration in [0, most].
+func jitter(most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	return rand.N(most + 1)
+}

@@ -1,0 +1,154 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"headroom/jobs"
+)
+
+// pass is one run of the cursor over the pending items. Its goroutines form a
+// line: the feeder reads items from the store ahead of need, the fetchers fetch
+// and store them, the collector commits the results. Whoever finds a reason to
+// stop calls halt: then nothing more is started, and what is in flight is
+// committed.
+type pass struct {
+	*slice
+	items    chan jobs.Item
+	outcomes chan outcome
+	halted   chan struct{} // closed by the first halt
+
+	mu  sync.Mutex
+	end *ending // the best reason to stop; nil: none yet
+}
+
+// outcome is what became of a fetched item.
+type outcome struct {
+	item   jobs.Item
+	result jobs.Result
+	fault  bool // Google's, or the item's: not known yet
+}
+
+// pass returns how many items were taken, the results of items whose faults
+// have yet to be judged, and why it stopped before the last item, if it did.
+func (s *slice) pass(ctx, calls context.Context) (taken int, suspects []suspect, end *ending) {
+	p := &pass{
+		slice: s,
+		// Buffered by as much as is in flight, so that fetchers never wait
+		// for the store between two batches.
+		items:    make(chan jobs.Item, s.opts.InFlight),
+		outcomes: make(chan outcome, s.opts.InFlight),
+		halted:   make(chan struct{}),
+	}
+	done := make(chan struct{})
+	var watcher, fetchers, committing sync.WaitGroup
+	watcher.Go(func() { p.watch(ctx, done) })
+	for range s.opts.InFlight {
+		fetchers.Go(func() {
+			for item := range p.items {
+				p.handle(ctx, calls, item)
+			}
+		})
+	}
+	c := &collector{slice: s, halt: p.halt}
+	committing.Go(func() { c.run(ctx, p.outcomes) })
+
+	taken = p.feed(ctx)
+	close(p.items)
+	fetchers.Wait()
+	close(p.outcomes)
+	committing.Wait()
+	close(done)
+	watcher.Wait()
+	return taken, c.suspects, p.end
+}
+
+// halt stops the pass for a reason.
+func (p *pass) halt(e ending) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.end == nil:
+		p.end = &e
+		close(p.halted)
+	case e.outranks(*p.end):
+		p.end = &e
+	}
+}
+
+func (p *pass) isHalted() bool {
+	select {
+	case <-p.halted:
+		return true
+	default:
+		return false
+	}
+}
+
+// watch halts the pass when its time is over, the process stops, or the lease
+// is lost.
+func (p *pass) watch(ctx context.Context, done <-chan struct{}) {
+	timer := time.NewTimer(time.Until(p.over))
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		p.halt(ending{how: goesOn})
+	case <-p.drain:
+		p.halt(ending{how: goesOn})
+	case <-ctx.Done():
+		p.halt(ending{how: lost, err: context.Cause(ctx)})
+	}
+}
+
+// feed hands out pending items in order and returns how many.
+func (p *pass) feed(ctx context.Context) (taken int) {
+	defer func() {
+		if err := p.recovered(recover()); err != nil {
+			p.halt(*breaks(err))
+		}
+	}()
+	var after int64
+	for !p.isHalted() {
+		batch, err := p.opts.Store.NextItems(ctx, p.ref, after, 2*p.opts.InFlight)
+		if err != nil {
+			p.halt(*breaks(fmt.Errorf("next items of job %s: %w", p.job.ID, err)))
+			return taken
+		}
+		if len(batch) == 0 {
+			return taken
+		}
+		for _, item := range batch {
+			select {
+			case p.items <- item:
+				taken++
+			case <-p.halted:
+				return taken
+			}
+		}
+		after = batch[len(batch)-1].Seq
+	}
+	return taken
+}
+
+// handle fetches one item, unless the pass was halted before its turn: then it
+// stays pending.
+func (p *pass) handle(ctx, calls context.Context, item jobs.Item) {
+	defer func() {
+		if err := p.recovered(recover()); err != nil {
+			p.halt(*breaks(fmt.Errorf("message %s of %s: %w", item.ID, p.job.Account, err)))
+		}
+	}()
+	if p.isHalted() {
+		return
+	}
+	out, end := p.fetchItem(ctx, calls, item)
+	if end != nil {
+		p.halt(*end)
+	}
+	if out != nil {
+		p.outcomes <- *out
+	}
+}

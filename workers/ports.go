@@ -1,0 +1,89 @@
+package workers
+
+import (
+	"context"
+	"time"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+// Store keeps jobs, what they have done and what they bring. Every method that
+// takes a ref is fenced by it: it returns [jobs.ErrStale] and changes nothing
+// once the job has gone on. A Store is safe for concurrent use.
+type Store interface {
+	// Claim takes the lease of the job for a run of slice ref. It returns
+	// jobs.ErrStale when the slice is not the job's any more,
+	// jobs.ErrSliceDone when it was completed before, and jobs.ErrHeld while
+	// another run holds the lease; with the latter two it may return the row
+	// as well. A lease that ran out is taken over under a higher epoch, which
+	// the returned row carries.
+	Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error)
+	// Renew extends the lease to lease from now.
+	Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) error
+
+	// SaveProfile pins the profile's history id, unless one is pinned, and
+	// notes how many messages to expect.
+	SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) error
+	// AddListed adds one page of ids and moves the listing behind it.
+	AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (jobs.Job, error)
+	// RestartListing moves the listing back to the top; ids are kept.
+	RestartListing(ctx context.Context, ref jobs.TaskRef) error
+
+	// NextItems returns up to limit pending items that are due, in the order
+	// of their Seq, beginning after afterSeq.
+	NextItems(ctx context.Context, ref jobs.TaskRef, afterSeq int64, limit int) ([]jobs.Item, error)
+	// NextDue returns when the first pending item is due; zero when none is
+	// pending.
+	NextDue(ctx context.Context, ref jobs.TaskRef) (time.Time, error)
+
+	// PutBlob keeps raw and returns its SHA-256 in lower-case hex. It does not
+	// hold on to raw.
+	PutBlob(ctx context.Context, raw []byte) (string, error)
+	// Commit records results in one transaction.
+	Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Result) (jobs.Job, error)
+
+	// EndSlice gives the lease back and moves the job to its next slice.
+	EndSlice(ctx context.Context, ref jobs.TaskRef) (jobs.Job, error)
+	// Park gives the lease back until a moment; the slice stays the same.
+	Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.Job, error)
+	// Finish gives the lease back for good.
+	Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jobs.Job, error)
+
+	// Account returns an account, or jobs.ErrNotFound.
+	Account(ctx context.Context, email string) (jobs.Account, error)
+}
+
+// Google opens mailboxes.
+type Google interface {
+	// Mailbox opens an account's mailbox for calls in a lane. A call that our
+	// own ledger refuses may wait up to maxWait in place.
+	Mailbox(ctx context.Context, account jobs.Account, lane quota.Lane, maxWait time.Duration) (Mailbox, error)
+}
+
+// Mailbox is one account's Gmail, in the lane that it was opened for. Every
+// call is charged below it. It is safe for concurrent use.
+//
+// Errors are a *quota.DeniedError when our ledger refused, quota.ErrUnavailable
+// or quota.ErrNeverFits, a *jobs.CallError when Google answered with one, or
+// the context's.
+type Mailbox interface {
+	Profile(ctx context.Context) (jobs.Profile, error)
+	// List returns one page of message ids, newest first; the first page for
+	// an empty token.
+	List(ctx context.Context, pageToken string) (jobs.Page, error)
+	// Fetch gets one message, raw, and returns what use returns. Raw is only
+	// valid inside use, and takes its share of the process' byte budget until
+	// use has returned.
+	Fetch(ctx context.Context, id string, use func(jobs.Fetched) error) error
+}
+
+// Parser makes sense of a raw message. It must not change raw or hold on to it.
+// It may fail, panic or hang: the message is stored all the same.
+type Parser func(raw []byte) (subject string, err error)
+
+// successors is where a slice puts the task of the slice after it; in
+// production a [jobs.Queue].
+type successors interface {
+	Put(ctx context.Context, ref jobs.TaskRef) error
+}

@@ -1,0 +1,218 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"go.uber.org/zap"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+const (
+	// inPlace is the longest wait that is spent inside a slice; the queue,
+	// which keeps due times in whole seconds, takes the longer ones.
+	inPlace = time.Second
+	// margin is what a slice keeps of its task's timeout for its last writes.
+	margin = 5 * time.Second
+	// drainGrace is how long what is in flight may take after the process was
+	// asked to stop.
+	drainGrace = 750 * time.Millisecond
+)
+
+// handler runs the slices of one lane. It implements [asynq.Handler].
+type handler struct {
+	opts    Options // with defaults
+	lane    quota.Lane
+	queue   successors
+	drain   <-chan struct{} // closed when slices should stop
+	memory  *memory
+	metrics *metrics
+	log     *zap.Logger
+}
+
+// slice is one run of one task, from its claim on. Its fields belong to the
+// goroutine that runs the slice, unless that has lent them to another.
+type slice struct {
+	*handler
+	job      jobs.Job // the row as last returned
+	ref      jobs.TaskRef
+	box      Mailbox
+	over     time.Time // when to start no more work
+	progress bool      // something was committed
+	lasting  recollection
+}
+
+// ProcessTask runs the slice that the task names. It returns nil when the task
+// is done with, a [*ParkedError] when it should run again later, and another
+// error when not even that could be written down.
+func (h *handler) ProcessTask(ctx context.Context, t *asynq.Task) (err error) {
+	started, outcome := time.Now(), "error"
+	defer func() {
+		if p := h.recovered(recover()); p != nil {
+			err = p
+		}
+		h.metrics.slices.WithLabelValues(string(h.lane), outcome).Inc()
+		h.metrics.sliceSeconds.WithLabelValues(string(h.lane)).Observe(time.Since(started).Seconds())
+	}()
+
+	ref, err := jobs.ParseTask(t)
+	if err != nil { // it will never mean anything: drop it
+		h.log.Error("drop a task", zap.Error(err))
+		outcome = "malformed"
+		return nil
+	}
+	outcome, err = h.run(ctx, ref)
+	return err
+}
+
+// run claims the job, works, and concludes. It returns the slice's outcome for
+// the metrics.
+func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
+	claimed := time.Now()
+	job, err := h.opts.Store.Claim(ctx, ref, h.opts.Lease)
+	switch {
+	case errors.Is(err, jobs.ErrStale), errors.Is(err, jobs.ErrNotFound):
+		h.memory.forget(ref.Job)
+		return "stale", nil
+	case errors.Is(err, jobs.ErrSliceDone):
+		next := ref.Next()
+		if job.ID != "" {
+			next = job.Ref() // the row may be further still
+		}
+		return "done-before", h.queue.Put(ctx, next)
+	case errors.Is(err, jobs.ErrHeld):
+		return "held", h.heldUntil(ref, job)
+	case err != nil:
+		return "error", fmt.Errorf("claim slice %s: %w", ref.TaskID(), err)
+	}
+
+	s := &slice{
+		handler: h, job: job, ref: job.Ref(),
+		over: claimed.Add(h.opts.SliceTime), lasting: h.memory.get(job.ID),
+	}
+	if s.ref.Epoch != ref.Epoch {
+		// The row was taken over from a run that died. This task's id belongs
+		// to the old epoch, so the work goes on under a task of the new one.
+		h.log.Info("take over a job", zap.String("job", job.ID), zap.Int64("epoch", s.ref.Epoch))
+		return s.conclude(ctx, ending{how: goesOn}, "taken-over")
+	}
+
+	leased, release := s.keepLease(ctx, claimed)
+	end := s.work(leased)
+	if leased.Err() != nil {
+		end = ending{how: lost, err: context.Cause(leased)}
+	}
+	release() // first: a renewal after the last write would be refused as stale
+	return s.conclude(ctx, end, "")
+}
+
+// heldUntil parks a task whose job another run still holds: it comes back when
+// that run's lease ends, to take over or to find the slice done.
+func (h *handler) heldUntil(ref jobs.TaskRef, job jobs.Job) error {
+	until := job.LeaseUntil
+	if latest := time.Now().Add(h.opts.Lease); until.IsZero() || until.After(latest) {
+		until = latest
+	}
+	return &ParkedError{Job: ref.Job, For: "the lease of another run", Until: until, Delay: time.Until(until)}
+}
+
+// work does the slice's work and says how it ended. A panic in it is a failure
+// of the job's.
+func (s *slice) work(ctx context.Context) (end ending) {
+	defer func() {
+		if p := s.recovered(recover()); p != nil {
+			end = *breaks(p)
+		}
+	}()
+	if s.job.Kind != jobs.MailBackfill {
+		return *breaks(fmt.Errorf("job %s is of kind %q, which this version of the worker does not know", s.job.ID, s.job.Kind))
+	}
+	account, err := s.opts.Store.Account(ctx, s.job.Account)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return *blocks(fmt.Errorf("account %s of job %s: %w; add it, then start the backfill again", s.job.Account, s.job.ID, err))
+	}
+	if err != nil {
+		return *breaks(fmt.Errorf("account %s of job %s: %w", s.job.Account, s.job.ID, err))
+	}
+	calls, done := s.callContext(ctx)
+	defer done()
+	s.box, err = s.opts.Google.Mailbox(calls, account, s.lane, inPlace)
+	if err != nil {
+		return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())
+	}
+	if !s.job.Checkpoint.Listed {
+		if end := s.list(ctx, calls); end != nil {
+			return *end
+		}
+	}
+	return s.fetch(ctx, calls)
+}
+
+// errDraining is the cause with which the calls of a slice are ended when the
+// process stops.
+var errDraining = errors.New("the worker is shutting down")
+
+// callContext returns the context for the slice's calls to Google, a child of
+// ctx that ends earlier: so long before the task's own deadline that what has
+// been fetched can still be committed, and a grace after the process was asked
+// to stop. Done must be called, and waits for the goroutine that watches.
+func (s *slice) callContext(ctx context.Context) (calls context.Context, done func()) {
+	calls, cancel := context.WithCancelCause(ctx)
+	stop := context.CancelFunc(func() {})
+	if deadline, ok := ctx.Deadline(); ok {
+		calls, stop = context.WithDeadline(calls, deadline.Add(-margin))
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-calls.Done():
+			return
+		case <-s.drain:
+		}
+		grace := time.NewTimer(drainGrace)
+		defer grace.Stop()
+		select {
+		case <-calls.Done():
+		case <-grace.C:
+			cancel(errDraining)
+		}
+	}()
+	return calls, func() {
+		cancel(nil)
+		stop()
+		<-watched
+	}
+}
+
+// interrupted reports whether calls, from [slice.callContext], were cut off
+// because the process stops.
+func interrupted(calls context.Context) bool {
+	return errors.Is(context.Cause(calls), errDraining)
+}
+
+// stopping reports whether no more work should be started.
+func (s *slice) stopping() bool {
+	select {
+	case <-s.drain:
+		return true
+	default:
+		return !time.Now().Before(s.over)
+	}
+}
+
+// recovered turns what recover returned into an error, logged and counted.
+func (h *handler) recovered(p any) error {
+	if p == nil {
+		return nil
+	}
+	h.metrics.panics.Inc()
+	h.log.Error("panic in a slice", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+	return fmt.Errorf("panic: %v", p)
+}
