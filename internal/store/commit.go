@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"headroom/jobs"
+)
+
+// Commit records what became of a batch of items, all or nothing, and returns
+// the job with its new counters. A message replaces a stored one unless that is
+// newer by its history id. A deferred item is pending again from RetryAt on; a
+// failed one goes into the failure list; any other outcome takes the item out
+// of that list. An item that had its outcome before keeps it. Whatever ends an
+// item is progress, so it ends a row of refusals and failures.
+func (s *Store) Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Result) (jobs.Job, error) {
+	for _, res := range results {
+		if err := valid(res); err != nil {
+			return jobs.Job{}, fmt.Errorf("commit %s: %w", ref.TaskID(), err)
+		}
+	}
+	return s.owned(ctx, ref, "commit", func(x *tx, r *row) error {
+		b := &batch{tx: x, row: r, prepared: map[string]*sql.Stmt{}}
+		defer b.close()
+		for _, res := range results {
+			if err := b.apply(ctx, res); err != nil {
+				return fmt.Errorf("item %q: %w", res.ID, err)
+			}
+		}
+		return nil
+	})
+}
+
+// valid checks that a result carries what its outcome needs.
+func valid(res jobs.Result) error {
+	switch res.Outcome {
+	case jobs.ItemGone:
+		return nil
+	case jobs.ItemStored:
+		if res.Message == nil {
+			return fmt.Errorf("item %q is stored without a message", res.ID)
+		}
+		if res.Message.ID != res.ID {
+			return fmt.Errorf("item %q is stored as message %q", res.ID, res.Message.ID)
+		}
+		return validHash(res.Message.SHA256)
+	case jobs.ItemFailed, jobs.ItemDeferred:
+		if res.Failure == nil {
+			return fmt.Errorf("item %q is %s without a failure", res.ID, res.Outcome)
+		}
+		return nil
+	}
+	return fmt.Errorf("item %q has the unknown outcome %q", res.ID, res.Outcome)
+}
+
+// batch is one Commit: a transaction on a job, with its statements prepared
+// once.
+type batch struct {
+	*tx
+	row      *row
+	prepared map[string]*sql.Stmt
+}
+
+func (b *batch) close() {
+	for _, stmt := range b.prepared {
+		stmt.Close()
+	}
+}
+
+func (b *batch) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt := b.prepared[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := b.PrepareContext(ctx, query)
+	if err == nil {
+		b.prepared[query] = stmt
+	}
+	return stmt, err
+}
+
+func (b *batch) exec(ctx context.Context, query string, args ...any) error {
+	stmt, err := b.stmt(ctx, query)
+	if err != nil {
+		return err
+	}
+	_, err = stmt.ExecContext(ctx, args...)
+	return err
+}
+
+// apply records one result.
+func (b *batch) apply(ctx context.Context, res jobs.Result) error {
+	attempts, fresh, err := b.settle(ctx, res)
+	if err != nil || !fresh {
+		return err
+	}
+	p := &b.row.Progress
+	switch res.Outcome {
+	case jobs.ItemDeferred:
+		return b.saveFailure(ctx, res, attempts)
+	case jobs.ItemFailed:
+		p.Failed++
+		err = b.saveFailure(ctx, res, attempts)
+	case jobs.ItemGone:
+		p.Gone++
+		err = b.clearFailure(ctx, res.ID)
+	case jobs.ItemStored:
+		p.Stored++
+		p.Bytes += res.Message.Size
+		if res.Message.ParseStatus == jobs.ParseFailed {
+			p.ParseFailed++
+		}
+		err = errors.Join(b.saveMessage(ctx, *res.Message), b.clearFailure(ctx, res.ID))
+	}
+	b.row.Refusals, b.row.Failures = 0, 0
+	return err
+}
+
+const settleItem = `UPDATE items SET state = ?, attempts = attempts + ?, not_before = ?
+	WHERE job = ? AND id = ? AND state = 'pending' RETURNING attempts`
+
+// settle moves an item to the state of its outcome. It reports the failed
+// attempts so far, and whether the item was still pending.
+func (b *batch) settle(ctx context.Context, res jobs.Result) (attempts int, fresh bool, err error) {
+	state, more, notBefore := string(res.Outcome), 0, int64(0)
+	switch res.Outcome {
+	case jobs.ItemFailed:
+		more = 1
+	case jobs.ItemDeferred:
+		// The caller's moment is carried over to the store's clock.
+		state, more, notBefore = "pending", 1, b.now
+		if !res.RetryAt.IsZero() {
+			notBefore = max(1, b.now+time.Until(res.RetryAt).Milliseconds())
+		}
+	}
+	stmt, err := b.stmt(ctx, settleItem)
+	if err != nil {
+		return 0, false, err
+	}
+	err = stmt.QueryRowContext(ctx, state, more, notBefore, b.row.num, res.ID).Scan(&attempts)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, b.checkListed(ctx, res.ID)
+	}
+	return attempts, err == nil, err
+}
+
+// checkListed tells an item that is done from one that was never listed.
+func (b *batch) checkListed(ctx context.Context, id string) error {
+	var one int
+	err := b.QueryRowContext(ctx, "SELECT 1 FROM items WHERE job = ? AND id = ?", b.row.num, id).Scan(&one)
+	return notFound(err)
+}
+
+const upsertFailure = `INSERT INTO failures (job, id, phase, class, reason, attempts, given_up, first_at, last_at)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (job, id) DO UPDATE SET phase = excluded.phase, class = excluded.class, reason = excluded.reason,
+		attempts = excluded.attempts, given_up = excluded.given_up, last_at = excluded.last_at`
+
+func (b *batch) saveFailure(ctx context.Context, res jobs.Result, attempts int) error {
+	f := res.Failure
+	return b.exec(ctx, upsertFailure, b.row.num, res.ID, f.Phase, f.Class, clean(f.Reason),
+		attempts, res.Outcome == jobs.ItemFailed, b.now, b.now)
+}
+
+func (b *batch) clearFailure(ctx context.Context, id string) error {
+	return b.exec(ctx, "DELETE FROM failures WHERE job = ? AND id = ?", b.row.num, id)
+}
+
+// History ids are compared as signed numbers; Google's are far below 2^63.
+const upsertMessage = `INSERT INTO messages (account, id, thread_id, history_id, internal_date, labels, size, sha256,
+		subject, parse_status, parse_error)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (account, id) DO UPDATE SET thread_id = excluded.thread_id, history_id = excluded.history_id,
+		internal_date = excluded.internal_date, labels = excluded.labels, size = excluded.size, sha256 = excluded.sha256,
+		subject = excluded.subject, parse_status = excluded.parse_status, parse_error = excluded.parse_error
+	WHERE excluded.history_id >= messages.history_id`
+
+func (b *batch) saveMessage(ctx context.Context, m jobs.Message) error {
+	if m.Labels == nil {
+		m.Labels = []string{}
+	}
+	labels, err := json.Marshal(m.Labels)
+	if err != nil {
+		return fmt.Errorf("encode labels: %w", err)
+	}
+	return b.exec(ctx, upsertMessage, b.row.Account, m.ID, m.ThreadID, int64(m.HistoryID), m.InternalDate.UnixMilli(),
+		string(labels), m.Size, m.SHA256, clean(m.Subject), m.ParseStatus, clean(m.ParseError))
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"headroom/jobs"
+)
+
+// StartBackfill starts the backfill of an account's mailbox. A job that is
+// live already is returned as it is, with created false. One that has ended
+// starts over: under the next epoch, queued, with its listing, items, counters
+// and failure list cleared. Stored messages stay, so they are not fetched
+// again. Of concurrent calls, one creates. The error is [jobs.ErrNotFound] when
+// there is no such account.
+func (s *Store) StartBackfill(ctx context.Context, email string) (job jobs.Job, created bool, err error) {
+	err = s.write(ctx, func(x *tx) error {
+		r, err := x.load(ctx, jobs.BackfillID(email))
+		if err == nil && !r.State.Terminal() {
+			job, created = r.Job, false
+			return nil
+		}
+		if err != nil && !errors.Is(err, jobs.ErrNotFound) {
+			return err
+		}
+		var project string
+		if err := x.QueryRowContext(ctx, "SELECT project FROM accounts WHERE email = ?", normal(email)).Scan(&project); err != nil {
+			return fmt.Errorf("account %q: %w", email, notFound(err))
+		}
+		if r == nil {
+			r, err = x.insertBackfill(ctx, normal(email), project)
+		} else {
+			err = x.reset(ctx, r, project)
+		}
+		if err != nil {
+			return err
+		}
+		job, created = r.Job, true
+		return nil
+	})
+	if err != nil {
+		return jobs.Job{}, false, fmt.Errorf("start backfill: %w", err)
+	}
+	return job, created, nil
+}
+
+func (x *tx) insertBackfill(ctx context.Context, email, project string) (*row, error) {
+	id := jobs.BackfillID(email)
+	_, err := x.ExecContext(ctx, `INSERT INTO jobs (id, kind, account, project, state, live, epoch, created_at, updated_at)
+		VALUES (?, ?, ?, ?, ?, TRUE, 1, ?, ?)`, id, jobs.MailBackfill, email, project, jobs.Queued, x.now, x.now)
+	if err != nil {
+		return nil, fmt.Errorf("insert job %q: %w", id, err)
+	}
+	return x.load(ctx, id)
+}
+
+// reset turns an ended job into a new run of itself.
+func (x *tx) reset(ctx context.Context, r *row, project string) error {
+	for _, table := range []string{"items", "failures"} {
+		if _, err := x.ExecContext(ctx, "DELETE FROM "+table+" WHERE job = ?", r.num); err != nil {
+			return fmt.Errorf("clear %s of job %q: %w", table, r.ID, err)
+		}
+	}
+	r.Job = jobs.Job{
+		ID: r.ID, Kind: r.Kind, Account: r.Account, Project: project,
+		State: jobs.Queued, Epoch: r.Epoch + 1, CreatedAt: r.CreatedAt,
+	}
+	return x.save(ctx, r)
+}
+
+// Job returns one job, or [jobs.ErrNotFound].
+func (s *Store) Job(ctx context.Context, id string) (jobs.Job, error) {
+	var r row
+	if err := r.scan(s.reader.QueryRowContext(ctx, selectJob+"WHERE id = ?", id).Scan); err != nil {
+		return jobs.Job{}, fmt.Errorf("job %q: %w", id, notFound(err))
+	}
+	return r.Job, nil
+}
+
+// Jobs lists all jobs, the oldest first.
+func (s *Store) Jobs(ctx context.Context) ([]jobs.Job, error) {
+	return list(ctx, s, scanJob, selectJob+"ORDER BY created_at, id")
+}
+
+// LiveJobs lists the jobs that are not in a terminal state, the oldest first.
+func (s *Store) LiveJobs(ctx context.Context) ([]jobs.Job, error) {
+	return list(ctx, s, scanJob, selectJob+"WHERE live ORDER BY created_at, id")
+}
+
+func scanJob(scan func(...any) error, j *jobs.Job) error {
+	var r row
+	err := r.scan(scan)
+	*j = r.Job
+	return err
+}

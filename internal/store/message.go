@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"headroom/jobs"
+)
+
+const selectMessage = `SELECT account, id, thread_id, history_id, internal_date, labels, size, sha256,
+	subject, parse_status, parse_error FROM messages `
+
+// Message returns the row of one stored message, or [jobs.ErrNotFound].
+func (s *Store) Message(ctx context.Context, account, id string) (jobs.Message, error) {
+	var m jobs.Message
+	row := s.reader.QueryRowContext(ctx, selectMessage+"WHERE account = ? AND id = ?", normal(account), id)
+	if err := scanMessage(row.Scan, &m); err != nil {
+		return jobs.Message{}, fmt.Errorf("message %q of %s: %w", id, account, notFound(err))
+	}
+	return m, nil
+}
+
+// Messages lists the stored messages of an account by id, from those after
+// afterID, at most limit ([DefaultPage] if zero or less).
+func (s *Store) Messages(ctx context.Context, account, afterID string, limit int) ([]jobs.Message, error) {
+	return list(ctx, s, scanMessage, selectMessage+"WHERE account = ? AND id > ? ORDER BY id LIMIT ?",
+		normal(account), afterID, page(limit))
+}
+
+// CountMessages counts the stored messages of an account. It reads an index
+// from end to end, so it is not for loops.
+func (s *Store) CountMessages(ctx context.Context, account string) (int64, error) {
+	var n int64
+	err := s.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM messages WHERE account = ?", normal(account)).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count messages of %s: %w", account, err)
+	}
+	return n, nil
+}
+
+func scanMessage(scan func(...any) error, m *jobs.Message) error {
+	var history, date int64
+	var labels string
+	err := scan(&m.Account, &m.ID, &m.ThreadID, &history, &date, &labels, &m.Size, &m.SHA256,
+		&m.Subject, &m.ParseStatus, &m.ParseError)
+	if err != nil {
+		return err
+	}
+	m.HistoryID, m.InternalDate = uint64(history), time.UnixMilli(date).UTC()
+	if err := json.Unmarshal([]byte(labels), &m.Labels); err != nil {
+		return fmt.Errorf("labels of message %q: %w", m.ID, err)
+	}
+	return nil
+}
+
+// Failures lists the items that a job gave up, by id, from those after afterID,
+// at most limit ([DefaultPage] if zero or less). An item that will be tried
+// again is not among them.
+func (s *Store) Failures(ctx context.Context, jobID, afterID string, limit int) ([]jobs.Failure, error) {
+	return list(ctx, s, func(scan func(...any) error, f *jobs.Failure) error {
+		return scan(&f.Job, &f.ID, &f.Phase, &f.Class, &f.Reason, &f.Attempts, millis{&f.FirstAt}, millis{&f.LastAt})
+	}, `SELECT jobs.id, f.id, f.phase, f.class, f.reason, f.attempts, f.first_at, f.last_at
+		FROM failures AS f JOIN jobs ON jobs.num = f.job
+		WHERE jobs.id = ? AND f.given_up AND f.id > ? ORDER BY f.id LIMIT ?`, jobID, afterID, page(limit))
+}

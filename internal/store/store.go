@@ -1,0 +1,124 @@
+// Package store keeps what must not be lost: accounts, jobs with their
+// checkpoints and failure lists, the rows of stored messages, and the raw
+// messages themselves. It decides nothing about the work; it makes sure that a
+// job's state and the records that the job produced change together.
+//
+// Rows live in one SQLite database, which any number of processes may open at
+// once; raw messages live as files in a content-addressed folder beside it.
+//
+// Invariants:
+//   - Whoever works on a job holds a lease, taken with [Store.Claim]. Every
+//     write that belongs to the work names the epoch and slice of that lease
+//     and is refused with [jobs.ErrStale] when the job has gone on.
+//   - Leases compare on the clock of the database, never on that of a caller.
+//   - Counters in a job's row change in the transaction that changes what they
+//     count, and are never computed by counting rows.
+//   - A message row is written after its blob, so every row's blob exists.
+//
+// Readers never wait for writers. Writers wait for each other, each for the few
+// milliseconds of one transaction.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/zap"
+)
+
+// Options says where a [Store] lives. Path is required.
+type Options struct {
+	Path  string      // the database file; made when absent, with its folder
+	Blobs string      // folder of the raw messages; "blobs" beside Path if empty
+	Log   *zap.Logger // nothing is logged if nil
+}
+
+// Store is an open store. It is safe for concurrent use, also with other
+// processes that have the same file open.
+type Store struct {
+	writer *sql.DB // one connection, so that writers of one process wait in line and not by polling
+	reader *sql.DB
+	blobs  blobs
+	log    *zap.Logger
+}
+
+// Open opens the store at opts.Path, making it or bringing its schema up to
+// date first. Of several processes that do so at once, one does the work. The
+// error says what is wrong with the path, when that is the cause. Close the
+// store when done.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	if opts.Log == nil {
+		opts.Log = zap.NewNop()
+	}
+	path, folder, err := places(opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("make the store's folder: %w; choose another path or have the folder made", err)
+	}
+	s := &Store{blobs: blobs{root: folder}, log: opts.Log.Named("store")}
+	if s.writer, err = openDB(path, 1); err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, s.writer, path, s.log); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if s.reader, err = openDB(path, readers, "query_only(1)"); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.blobs.open(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close closes the store. Whatever was committed is safe.
+func (s *Store) Close() error {
+	var errs []error
+	for _, db := range []*sql.DB{s.reader, s.writer} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Ping reports whether the database can be read.
+func (s *Store) Ping(ctx context.Context) error {
+	var one int
+	if err := s.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs WHERE id = ''").Scan(&one); err != nil {
+		return fmt.Errorf("read the store: %w", err)
+	}
+	return nil
+}
+
+// places finds the absolute paths of the database and of the blob folder, and
+// refuses what can never work before anything is made.
+func places(opts Options) (path, folder string, err error) {
+	if opts.Path == "" {
+		return "", "", errors.New("no path for the store's database")
+	}
+	if path, err = filepath.Abs(opts.Path); err != nil {
+		return "", "", fmt.Errorf("store path %q: %w", opts.Path, err)
+	}
+	folder = opts.Blobs
+	if folder == "" {
+		folder = filepath.Join(filepath.Dir(path), "blobs")
+	}
+	if folder, err = filepath.Abs(folder); err != nil {
+		return "", "", fmt.Errorf("blob folder %q: %w", opts.Blobs, err)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return "", "", fmt.Errorf("store path %s is a folder; name a file in it, for instance %s",
+			path, filepath.Join(path, "headroom.db"))
+	}
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		return "", "", fmt.Errorf("blob folder %s is a file; choose a folder", folder)
+	}
+	return path, folder, nil
+}

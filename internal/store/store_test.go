@@ -1,0 +1,212 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"headroom/internal/store"
+	"headroom/jobs"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childEnv); path != "" {
+		os.Exit(child(path, os.Getenv(childDoes), os.Stdout))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	ann  = "ann@example.com"
+	hour = time.Hour
+)
+
+// open opens a store on path, and closes it with the test.
+func open(t testing.TB, path string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{Path: path, Log: zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	return s
+}
+
+func fresh(t testing.TB) *store.Store {
+	t.Helper()
+	return open(t, filepath.Join(t.TempDir(), "headroom.db"))
+}
+
+// must stops the test on an error.
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// claimed returns a store in which ann's backfill is claimed.
+func claimed(t testing.TB) (*store.Store, jobs.Job) {
+	t.Helper()
+	s := fresh(t)
+	return s, start(t, s)
+}
+
+func start(t testing.TB, s *store.Store) jobs.Job {
+	t.Helper()
+	if err := s.AddAccount(t.Context(), jobs.Account{Email: ann, Project: "prod"}); err != nil && !errors.Is(err, jobs.ErrExists) {
+		t.Fatal(err)
+	}
+	job, _, err := s.StartBackfill(t.Context(), ann)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return must[jobs.Job](t)(s.Claim(t.Context(), job.Ref(), hour))
+}
+
+// ids are n message ids, newest first as Gmail lists them.
+func ids(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("18c%08x", n-i)
+	}
+	return all
+}
+
+func message(id string, history uint64) *jobs.Message {
+	return &jobs.Message{
+		Account: ann, ID: id, ThreadID: "t" + id, HistoryID: history,
+		InternalDate: time.UnixMilli(1767225600123).UTC(), Labels: []string{"INBOX", "UNREAD"},
+		Size: 100, SHA256: strings.Repeat("ab", 32), Subject: "Grüße", ParseStatus: jobs.Parsed,
+	}
+}
+
+func stored(id string) jobs.Result {
+	return jobs.Result{ID: id, Outcome: jobs.ItemStored, Message: message(id, 7)}
+}
+
+func TestOpenMakesFoldersAndReopens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a?b", "c #%41", "headroom.db")
+	s := open(t, path)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("Ping = %v", err)
+	}
+	job := start(t, s)
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the database is not at its path: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "blobs")); err != nil {
+		t.Errorf("the blob folder is not beside the database: %v", err)
+	}
+	got := must[jobs.Job](t)(open(t, path).Job(t.Context(), job.ID))
+	if diff := cmp.Diff(job, got); diff != "" {
+		t.Errorf("a second handle sees another job (-want +got):\n%s", diff)
+	}
+}
+
+func TestOpenNamesWhatIsWrongWithAPath(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	newer := filepath.Join(dir, "newer.db")
+	open(t, newer)
+	raw := must[*sql.DB](t)(sql.Open("sqlite", newer))
+	defer raw.Close()
+	must[sql.Result](t)(raw.ExecContext(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"))
+
+	for _, tc := range []struct {
+		name string
+		opts store.Options
+		want string
+	}{
+		{"no path", store.Options{}, "no path"},
+		{"the path is a folder", store.Options{Path: dir}, "is a folder; name a file in it"},
+		{"the folder is a file", store.Options{Path: filepath.Join(file, "x", "h.db")}, "choose another path"},
+		{"the file is no database", store.Options{Path: file}, "is not a SQLite database; choose another path"},
+		{"a newer schema", store.Options{Path: newer}, "schema 99, this binary knows 1: the store was written by a newer version"},
+		{"the blob folder is a file", store.Options{Path: filepath.Join(dir, "new", "h.db"), Blobs: file}, "is a file; choose a folder"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, err := store.Open(t.Context(), tc.opts)
+			if err == nil {
+				s.Close()
+				t.Fatal("Open succeeded")
+			}
+			if !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Open = %q, want one line with %q", err, tc.want)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a refused Open left its folder behind: %v", err)
+	}
+}
+
+func TestManyOpenANewFileAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "headroom.db")
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			s, err := store.Open(context.Background(), store.Options{Path: path})
+			if err != nil {
+				t.Errorf("Open = %v", err)
+				return
+			}
+			defer s.Close()
+			if _, err := s.Accounts(context.Background()); err != nil {
+				t.Errorf("Accounts = %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAccountsIgnoreCase(t *testing.T) {
+	s := fresh(t)
+	ctx := t.Context()
+	for _, email := range []string{"Zoe@Example.com", ann} {
+		if err := s.AddAccount(ctx, jobs.Account{Email: email, Project: "prod"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.AddAccount(ctx, jobs.Account{Email: "ANN@example.COM", Project: "other"}); !errors.Is(err, jobs.ErrExists) {
+		t.Errorf("adding an address twice = %v, want ErrExists", err)
+	}
+	got := must[jobs.Account](t)(s.Account(ctx, "zoe@example.COM"))
+	if got.Email != "zoe@example.com" || got.Project != "prod" || time.Since(got.CreatedAt).Abs() > time.Minute {
+		t.Errorf("Account = %+v", got)
+	}
+	all := must[[]jobs.Account](t)(s.Accounts(ctx))
+	if len(all) != 2 || all[0].Email != ann || all[1].Email != "zoe@example.com" {
+		t.Errorf("Accounts = %+v", all)
+	}
+	if _, err := s.Account(ctx, "bob@example.com"); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("an unknown account = %v, want ErrNotFound", err)
+	}
+	for _, bad := range []jobs.Account{{Email: "ann", Project: "p"}, {Email: "a b@c", Project: "p"}, {Email: "@c", Project: "p"}, {Email: "a@b"}} {
+		if err := s.AddAccount(ctx, bad); err == nil {
+			t.Errorf("AddAccount(%+v) succeeded", bad)
+		}
+	}
+}
