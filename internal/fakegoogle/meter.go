@@ -1,0 +1,220 @@
+package fakegoogle
+
+import (
+	"sync"
+	"time"
+)
+
+// A Refusal says why the meter refused a call.
+type Refusal string
+
+// The refusals.
+const (
+	RefusedUserUnits    Refusal = "userUnitsPerMinute"
+	RefusedProjectUnits Refusal = "projectUnitsPerMinute"
+	RefusedConcurrency  Refusal = "concurrentRequests"
+	RefusedBytes        Refusal = "bytesPerDay"
+)
+
+// meterSettings is what a meter is made from; all values are set.
+type meterSettings struct {
+	prices        *priceList
+	algorithm     string
+	userLimit     int64
+	projectLimit  int64
+	inFlightLimit int
+	bytesPerDay   int64
+	window, day   time.Duration // already divided by the scale
+	chargeRefused bool
+}
+
+// A meter charges calls, refuses those that exceed a limit, and keeps the exact
+// log. It is safe for concurrent use; its lock also gives arrivals their order.
+type meter struct {
+	set   meterSettings
+	start time.Time
+	clock func() time.Duration // monotonic, since start
+
+	mu       sync.Mutex
+	users    map[userKey]*account
+	projects map[string]*account
+	boxes    map[string]*boxLoad
+	log      arrivalLog
+}
+
+// userKey names what Google meters: one user within one Cloud project.
+type userKey struct{ project, user string }
+
+// An account is one limit: how it is enforced and what really came.
+type account struct {
+	enforced limiter
+	exact    tally
+	use      usage
+}
+
+// usage is what is only known of users.
+type usage struct {
+	mostInFlight       int
+	quotaUserCalls     int64
+	fetched, refetched int64
+}
+
+// A boxLoad is what limits a mailbox whatever project asks.
+type boxLoad struct {
+	inFlight int
+	dayStart time.Duration
+	bytes    int64 // since dayStart
+	total    int64
+	fetched  map[string]bool
+}
+
+// A call is what the meter needs to know of a request.
+type call struct {
+	project, user      string
+	method, format, id string
+	quotaUser          bool
+}
+
+// fetch says whether the call asks for a whole message.
+func (c call) fetch() bool {
+	return c.method == methodMessagesGet && (c.format == "raw" || c.format == "full" || c.format == "")
+}
+
+// A verdict is the meter's answer. Whoever got one with refused == "" must call
+// release exactly once.
+type verdict struct {
+	refused     Refusal
+	windowStart time.Time // fixed windows only
+	retryAt     time.Time // bytes only
+	release     func()
+}
+
+func newMeter(set meterSettings) (*meter, error) {
+	if _, err := newLimiter(set.algorithm, 1, time.Minute, time.Time{}, 0); err != nil {
+		return nil, err
+	}
+	m := &meter{
+		set:      set,
+		start:    time.Now(),
+		users:    map[userKey]*account{},
+		projects: map[string]*account{},
+		boxes:    map[string]*boxLoad{},
+	}
+	m.clock = func() time.Duration { return time.Since(m.start) }
+	return m, nil
+}
+
+// arrive charges a call, or refuses it, and logs it either way.
+func (m *meter) arrive(c call) verdict {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	now := m.clock()
+	units := m.set.prices.of(c.method, c.format)
+	user, project, box := m.user(c), m.project(c), m.box(c.user)
+
+	v := m.judge(now, units, user, project, box)
+	if v.refused == "" || m.set.chargeRefused {
+		user.enforced.take(now, units)
+		project.enforced.take(now, units)
+	}
+	user.exact.note(now, c.method, units, v.refused)
+	project.exact.note(now, c.method, units, v.refused)
+	m.log.add(now, units, c, v.refused)
+
+	// A refused call was there too: in flight with it, the limit was passed.
+	user.use.mostInFlight = max(user.use.mostInFlight, box.inFlight+1)
+	if c.quotaUser {
+		user.use.quotaUserCalls++
+	}
+	if v.refused == "" {
+		box.inFlight++
+		v.release = sync.OnceFunc(func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			box.inFlight--
+		})
+	}
+	return v
+}
+
+// judge decides without changing what was spent.
+func (m *meter) judge(now time.Duration, units int64, user, project *account, box *boxLoad) verdict {
+	if now >= box.dayStart+m.set.day {
+		box.dayStart, box.bytes = now, 0
+	}
+	switch {
+	case box.inFlight >= m.set.inFlightLimit:
+		return verdict{refused: RefusedConcurrency}
+	case !user.enforced.fits(now, units):
+		return verdict{refused: RefusedUserUnits, windowStart: windowStart(user.enforced, now)}
+	case !project.enforced.fits(now, units):
+		return verdict{refused: RefusedProjectUnits, windowStart: windowStart(project.enforced, now)}
+	case box.bytes >= m.set.bytesPerDay:
+		return verdict{refused: RefusedBytes, retryAt: m.start.Add(box.dayStart + m.set.day)}
+	}
+	return verdict{}
+}
+
+func windowStart(l limiter, now time.Duration) time.Time {
+	if fixed, ok := l.(*fixedWindow); ok {
+		return fixed.startAt(now)
+	}
+	return time.Time{}
+}
+
+// delivered notes that a whole message of size bytes goes out as the answer to
+// c. It is called before the bytes are sent, so that a client that has read
+// them finds them counted; undo takes it back when they could not be sent.
+func (m *meter) delivered(c call, size int) (undo func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	user, box := m.user(c), m.box(c.user)
+	box.bytes += int64(size)
+	box.total += int64(size)
+	user.use.fetched++
+	again := box.fetched[c.id]
+	if again {
+		user.use.refetched++
+	}
+	box.fetched[c.id] = true
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		user.use.fetched--
+		if again {
+			user.use.refetched--
+		} else {
+			delete(box.fetched, c.id)
+		}
+	}
+}
+
+func (m *meter) user(c call) *account {
+	key := userKey{project: c.project, user: c.user}
+	if m.users[key] == nil {
+		m.users[key] = m.account(m.set.userLimit)
+	}
+	return m.users[key]
+}
+
+func (m *meter) project(c call) *account {
+	if m.projects[c.project] == nil {
+		m.projects[c.project] = m.account(m.set.projectLimit)
+	}
+	return m.projects[c.project]
+}
+
+func (m *meter) account(limit int64) *account {
+	// newMeter has made one of the same algorithm: it cannot fail here.
+	enforced, _ := newLimiter(m.set.algorithm, limit, m.set.window, m.start, m.set.prices.dearest)
+	return &account{enforced: enforced, exact: tally{limit: limit, window: m.set.window}}
+}
+
+func (m *meter) box(user string) *boxLoad {
+	if m.boxes[user] == nil {
+		m.boxes[user] = &boxLoad{dayStart: m.clock(), fetched: map[string]bool{}}
+	}
+	return m.boxes[user]
+}
