@@ -1,0 +1,108 @@
+package fakegoogle
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// projectNumber stands for the consumer's number in every answer, redacted as in
+// the captures that the answers come from.
+const projectNumber = "000000000000"
+
+const errorInfoType = "type.googleapis.com/google.rpc.ErrorInfo"
+
+type errorInfo struct {
+	Type     string            `json:"@type"`
+	Reason   string            `json:"reason"`
+	Domain   string            `json:"domain"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+type help struct {
+	Type  string     `json:"@type"`
+	Links []helpLink `json:"links"`
+}
+
+type helpLink struct {
+	Description string `json:"description"`
+	URL         string `json:"url"`
+}
+
+// refusalError is the answer to a call that the meter refused. No shape has a
+// Retry-After header; limits are those in force. sayWindow puts the start of
+// the window into the answer where one is known, which Google does about one
+// time in three.
+func (s *Server) refusalError(v verdict, sayWindow bool) *apiError {
+	switch v.refused {
+	case RefusedConcurrency:
+		return tooManyConcurrent()
+	case RefusedBytes:
+		return retryAfterError(v.retryAt)
+	}
+	perUser := v.refused == RefusedUserUnits
+	if s.meter.set.prices.name == "gmail-legacy" {
+		return quotaError("Queries", legacyLimitName(perUser))
+	}
+	var window time.Time
+	if sayWindow {
+		window = v.windowStart
+	}
+	return unitsError(perUser, s.limitOf(perUser), window)
+}
+
+func (s *Server) limitOf(perUser bool) int64 {
+	if perUser {
+		return s.meter.set.userLimit
+	}
+	return s.meter.set.projectLimit
+}
+
+func legacyLimitName(perUser bool) string {
+	if perUser {
+		return "Previous quota: Units per minute per user"
+	}
+	return "Previous quota: Units per minute" // unverified
+}
+
+// unitsError is the usual refusal: 403, never 429. The form for a whole project
+// is unverified; it is the user's with the name and unit that other Google
+// services give to such a limit.
+func unitsError(perUser bool, limit int64, window time.Time) *apiError {
+	name, quotaLimit, unit := "Units per minute per user", "totalQueryCostPerMinutePerUser", "1/min/{project}/{user}"
+	if !perUser {
+		name, quotaLimit, unit = "Units per minute", "totalQueryCostPerMinutePerProject", "1/min/{project}"
+	}
+	e := quotaError("Total Query Cost", name)
+	metadata := map[string]string{
+		"quota_limit_value": strconv.FormatInt(limit, 10),
+		"quota_limit":       quotaLimit,
+		"consumer":          "projects/" + projectNumber,
+		"quota_metric":      "gmail.googleapis.com/total_query_cost",
+		"quota_location":    "global",
+		"service":           "gmail.googleapis.com",
+		"quota_unit":        unit,
+	}
+	if !window.IsZero() {
+		metadata["window_start_time"] = strconv.FormatInt(window.Unix(), 10)
+	}
+	e.Details = []any{
+		errorInfo{Type: errorInfoType, Reason: "RATE_LIMIT_EXCEEDED", Domain: "googleapis.com", Metadata: metadata},
+		help{Type: "type.googleapis.com/google.rpc.Help", Links: []helpLink{{
+			Description: "Request a higher quota limit.",
+			URL:         "https://cloud.google.com/docs/quotas/help/request_increase",
+		}}},
+	}
+	return e
+}
+
+func quotaError(metric, limit string) *apiError {
+	return newError(http.StatusForbidden, "usageLimits", "rateLimitExceeded", fmt.Sprintf(
+		"Quota exceeded for quota metric '%s' and limit '%s' of service 'gmail.googleapis.com' for consumer 'project_number:%s'.",
+		metric, limit, projectNumber))
+}
+
+func tooManyConcurrent() *apiError {
+	return newError(http.StatusTooManyRequests, "global", "rateLimitExceeded", "Too many concurrent requests for user.")
+}
