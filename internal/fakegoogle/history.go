@@ -1,0 +1,147 @@
+package fakegoogle
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// The kinds of change that history.list tells of.
+const (
+	messageAdded   = "messageAdded"
+	messageDeleted = "messageDeleted"
+	labelAdded     = "labelAdded"
+	labelRemoved   = "labelRemoved"
+)
+
+// firstHistoryID is the id of an empty mailbox: a client's made-up 1 is too old,
+// as it would be at Google.
+const firstHistoryID = 4_200
+
+// A history is what happened to a mailbox, in order; ids rise, with gaps.
+type history struct {
+	last    uint64 // id of the latest change
+	floor   uint64 // the oldest id that may still be asked for
+	records []change
+}
+
+type change struct {
+	id           uint64
+	kind         string
+	messageID    string
+	threadID     string
+	labels       []string // of the message after the change
+	labelChanges []string
+}
+
+func (h *history) add(kind string, msg *message, changed []string) {
+	h.last += 1 + uint64(len(h.records)%3)*7 // gaps
+	msg.historyID = h.last
+	h.records = append(h.records, change{
+		id: h.last, kind: kind, messageID: msg.id, threadID: msg.threadID,
+		labels: msg.labels, labelChanges: changed,
+	})
+}
+
+func (h *history) expire() { h.floor, h.records = h.last, nil }
+
+type historyList struct {
+	History       []historyRecord `json:"history,omitempty"`
+	NextPageToken string          `json:"nextPageToken,omitempty"`
+	HistoryID     uint64          `json:"historyId,string"`
+}
+
+type historyRecord struct {
+	ID              uint64           `json:"id,string"`
+	Messages        []messageRef     `json:"messages,omitempty"`
+	MessagesAdded   []historyMessage `json:"messagesAdded,omitempty"`
+	MessagesDeleted []historyMessage `json:"messagesDeleted,omitempty"`
+	LabelsAdded     []historyLabels  `json:"labelsAdded,omitempty"`
+	LabelsRemoved   []historyLabels  `json:"labelsRemoved,omitempty"`
+}
+
+type messageRef struct {
+	ID       string   `json:"id"`
+	ThreadID string   `json:"threadId"`
+	LabelIDs []string `json:"labelIds,omitempty"`
+}
+
+type historyMessage struct {
+	Message messageRef `json:"message"`
+}
+
+type historyLabels struct {
+	Message  messageRef `json:"message"`
+	LabelIDs []string   `json:"labelIds"`
+}
+
+func (c change) record() historyRecord {
+	bare := messageRef{ID: c.messageID, ThreadID: c.threadID}
+	full := bare
+	full.LabelIDs = c.labels
+	r := historyRecord{ID: c.id, Messages: []messageRef{bare}}
+	switch c.kind {
+	case messageAdded:
+		r.MessagesAdded = []historyMessage{{Message: full}}
+	case messageDeleted:
+		r.MessagesDeleted = []historyMessage{{Message: full}}
+	case labelAdded:
+		r.LabelsAdded = []historyLabels{{Message: full, LabelIDs: c.labelChanges}}
+	case labelRemoved:
+		r.LabelsRemoved = []historyLabels{{Message: full, LabelIDs: c.labelChanges}}
+	}
+	return r
+}
+
+// listHistory serves gmail.users.history.list.
+func (m *Mailbox) listHistory(q url.Values) (any, *apiError) {
+	start, err := strconv.ParseUint(q.Get("startHistoryId"), 10, 64)
+	if err != nil {
+		return nil, badRequest("Missing/invalid parameter: startHistoryId")
+	}
+	limit, bad := maxResults(q)
+	if bad != nil {
+		return nil, bad
+	}
+	kinds := q["historyTypes"]
+	for _, kind := range kinds {
+		if !slices.Contains([]string{messageAdded, messageDeleted, labelAdded, labelRemoved}, kind) {
+			return nil, badRequest("Invalid value at 'history_types' (type.googleapis.com/google.apps.gmail.v1.HistoryType), \"" + kind + "\"")
+		}
+	}
+	label := q.Get("labelId")
+
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if start < m.history.floor || start > m.history.last {
+		return nil, notFound()
+	}
+	binding := m.bind("history", q, "startHistoryId", "historyTypes", "labelId")
+	after := start
+	if token := q.Get("pageToken"); token != "" {
+		cursor, ok := parsePageToken(token, binding)
+		if !ok {
+			return nil, badRequest("Invalid pageToken")
+		}
+		after = uint64(cursor.position)
+	}
+	answer := historyList{HistoryID: m.history.last}
+	from, _ := slices.BinarySearchFunc(m.history.records, after+1, func(c change, id uint64) int {
+		return int(int64(c.id) - int64(id))
+	})
+	for _, c := range m.history.records[from:] {
+		if len(kinds) > 0 && !slices.Contains(kinds, c.kind) {
+			continue
+		}
+		if label != "" && !slices.Contains(c.labels, label) && !slices.Contains(c.labelChanges, label) {
+			continue
+		}
+		if len(answer.History) == limit {
+			last := answer.History[limit-1].ID
+			answer.NextPageToken = pageToken{position: int64(last)}.encode(binding)
+			break
+		}
+		answer.History = append(answer.History, c.record())
+	}
+	return answer, nil
+}

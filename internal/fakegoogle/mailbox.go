@@ -1,0 +1,229 @@
+package fakegoogle
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Mailbox is one user's mail: its messages, labels and history. It is safe
+// for concurrent use, also while the server serves it.
+type Mailbox struct {
+	email string
+
+	mu       sync.RWMutex
+	byID     map[string]*message
+	order    []*message // by internal date, then arrival; oldest first
+	unsorted bool       // order needs sorting before it is read
+	sequence uint32
+	lastDate int64 // internal date of the message added last
+	threads  map[string]string
+	history  history
+	tokens   uint32 // generation of page tokens; older ones are refused
+}
+
+// A message is one stored message. Its labels and historyID change under the
+// mailbox's lock; the rest never does.
+type message struct {
+	id, threadID string
+	sequence     uint32
+	raw          []byte
+	sha256       string
+	internalDate int64 // ms since 1970
+	head         header
+	labels       []string // sorted
+	historyID    uint64
+}
+
+// A MessageInfo is what a test compares with a sink.
+type MessageInfo struct {
+	ID     string   `json:"id"`
+	SHA256 string   `json:"sha256"` // of the raw bytes, in hex
+	Size   int      `json:"size"`   // bytes
+	Labels []string `json:"labels"` // sorted
+}
+
+// mailboxKey is how mailboxes are found: addresses differ by more than case.
+func mailboxKey(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+
+func newMailbox(email string) *Mailbox {
+	return &Mailbox{
+		email: email, byID: map[string]*message{}, threads: map[string]string{},
+		history: history{last: firstHistoryID, floor: firstHistoryID},
+	}
+}
+
+// Email returns the address the mailbox was made with.
+func (m *Mailbox) Email() string { return m.email }
+
+// Add puts a message into the mailbox and returns its Gmail id: 16 hex digits
+// that depend only on the address and on how many messages were added before.
+// Without labels it gets INBOX. The mailbox keeps raw, which must not change.
+func (m *Mailbox) Add(raw []byte, labels ...string) (id string) {
+	if len(labels) == 0 {
+		labels = []string{"INBOX"}
+	}
+	sum := sha256.Sum256(raw)
+	head, _ := splitMessage(raw)
+	msg := &message{raw: raw, sha256: hex.EncodeToString(sum[:]), head: head, labels: sortedLabels(labels)}
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sequence++
+	msg.sequence = m.sequence
+	msg.id = messageID(m.email, m.sequence)
+	msg.internalDate = m.dateOf(head)
+	msg.threadID = m.threadOf(msg)
+
+	m.byID[msg.id] = msg
+	if n := len(m.order); n > 0 && byDate(m.order[n-1], msg) > 0 {
+		m.unsorted = true
+	}
+	m.order = append(m.order, msg)
+	m.history.add(messageAdded, msg, nil)
+	return msg.id
+}
+
+// messageID puts a hash of the address before the sequence number, so that the
+// same mail in two mailboxes has two ids.
+func messageID(email string, sequence uint32) string {
+	h := fnv.New32a()
+	h.Write([]byte(mailboxKey(email)))
+	return fmt.Sprintf("19%06x%08x", h.Sum32()&0xffffff, sequence)
+}
+
+// dateOf returns the internal date: the Date header's, or one second after the
+// message before where that cannot be read or lies outside 1970 to 2100.
+func (m *Mailbox) dateOf(head header) int64 {
+	date := m.lastDate + 1000
+	if m.lastDate == 0 {
+		date = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+	}
+	if t, ok := parseDate(head.get("Date")); ok && t.Year() >= 1970 && t.Year() <= 2100 && t.UnixMilli() >= 0 {
+		date = t.UnixMilli()
+	}
+	m.lastDate = date
+	return date
+}
+
+// threadOf joins a message to the thread of the first message it refers to that
+// the mailbox knows.
+func (m *Mailbox) threadOf(msg *message) string {
+	thread := msg.id
+	for _, ref := range strings.Fields(msg.head.get("In-Reply-To") + " " + msg.head.get("References")) {
+		if known, ok := m.threads[ref]; ok {
+			thread = known
+			break
+		}
+	}
+	if own := strings.TrimSpace(msg.head.get("Message-ID")); own != "" {
+		if _, taken := m.threads[own]; !taken {
+			m.threads[own] = thread
+		}
+	}
+	return thread
+}
+
+// Delete removes a message for good, and reports whether it was there.
+func (m *Mailbox) Delete(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	msg, ok := m.byID[id]
+	if !ok {
+		return false
+	}
+	delete(m.byID, id)
+	m.order = slices.DeleteFunc(m.order, func(other *message) bool { return other == msg })
+	m.history.add(messageDeleted, msg, nil)
+	return true
+}
+
+// Relabel adds and removes labels of a message, and reports whether the message
+// is there. Labels it already has, or lacks, make no history.
+func (m *Mailbox) Relabel(id string, add, remove []string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	msg, ok := m.byID[id]
+	if !ok {
+		return false
+	}
+	var added, removed []string
+	for _, label := range add {
+		if !slices.Contains(msg.labels, label) && !slices.Contains(added, label) {
+			added = append(added, label)
+		}
+	}
+	for _, label := range remove {
+		if slices.Contains(msg.labels, label) && !slices.Contains(removed, label) {
+			removed = append(removed, label)
+		}
+	}
+	if len(added) > 0 {
+		msg.labels = sortedLabels(append(slices.Clone(msg.labels), added...))
+		m.history.add(labelAdded, msg, added)
+	}
+	if len(removed) > 0 {
+		msg.labels = slices.DeleteFunc(slices.Clone(msg.labels), func(l string) bool { return slices.Contains(removed, l) })
+		m.history.add(labelRemoved, msg, removed)
+	}
+	return true
+}
+
+// Messages returns what the mailbox holds, newest first.
+func (m *Mailbox) Messages() []MessageInfo {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	infos := make([]MessageInfo, 0, len(m.order))
+	for _, msg := range slices.Backward(m.sorted()) {
+		infos = append(infos, MessageInfo{ID: msg.id, SHA256: msg.sha256, Size: len(msg.raw), Labels: msg.labels})
+	}
+	return infos
+}
+
+// HistoryID returns the id of the latest change.
+func (m *Mailbox) HistoryID() uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.history.last
+}
+
+// ExpireHistory makes every history id before the present one too old.
+func (m *Mailbox) ExpireHistory() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.history.expire()
+}
+
+// ExpirePageTokens makes every page token that is out a dead one.
+func (m *Mailbox) ExpirePageTokens() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tokens++
+}
+
+// sorted returns order in order. The caller holds the write lock.
+func (m *Mailbox) sorted() []*message {
+	if m.unsorted {
+		slices.SortFunc(m.order, byDate)
+		m.unsorted = false
+	}
+	return m.order
+}
+
+func byDate(a, b *message) int {
+	return cmp.Or(cmp.Compare(a.internalDate, b.internalDate), cmp.Compare(a.sequence, b.sequence))
+}
+
+func sortedLabels(labels []string) []string {
+	sorted := slices.Clone(labels)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}
+
+func (msg *message) has(label string) bool { return slices.Contains(msg.labels, label) }
