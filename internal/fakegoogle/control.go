@@ -1,0 +1,200 @@
+package fakegoogle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+const controlPrefix = "/_fake/"
+
+func isControl(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, controlPrefix) }
+
+// largestControl bounds the body of a control request, in bytes: a message of
+// 35 MB as base64 fits.
+const largestControl = 64 << 20
+
+// A MailboxChange is the body of POST /_fake/mailbox. Its parts are done in the
+// order of the fields.
+type MailboxChange struct {
+	User              string       `json:"user"` // the first mailbox if empty
+	Add               []NewMessage `json:"add,omitempty"`
+	Delete            []string     `json:"delete,omitempty"`
+	Relabel           []Relabeling `json:"relabel,omitempty"`
+	ExpireHistory     bool         `json:"expire_history,omitempty"`
+	ExpirePageTokens  bool         `json:"expire_page_tokens,omitempty"`
+	RevokeAccessToken bool         `json:"revoke_access_tokens,omitempty"`
+}
+
+// A NewMessage is a message to add: its bytes as text or, where they are no
+// UTF-8, in base64.
+type NewMessage struct {
+	Raw       string   `json:"raw,omitempty"`
+	RawBase64 []byte   `json:"raw_base64,omitempty"`
+	Labels    []string `json:"labels,omitempty"` // INBOX if none
+}
+
+// A Relabeling changes the labels of one message.
+type Relabeling struct {
+	ID     string   `json:"id"`
+	Add    []string `json:"add,omitempty"`
+	Remove []string `json:"remove,omitempty"`
+}
+
+// A MailboxChanged answers POST /_fake/mailbox.
+type MailboxChanged struct {
+	Added     []string `json:"added"`   // ids, in the order given
+	Missing   []string `json:"missing"` // ids to delete or relabel that are not there
+	HistoryID uint64   `json:"history_id"`
+}
+
+// A MailboxState answers GET /_fake/mailbox.
+type MailboxState struct {
+	User      string        `json:"user"`
+	HistoryID uint64        `json:"history_id"`
+	Messages  []MessageInfo `json:"messages"` // newest first, spam and trash too
+}
+
+type controlError struct {
+	Error string `json:"error"`
+}
+
+// serveControl serves what Google has not. Nothing here is metered.
+func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
+	switch r.Method + " " + strings.TrimPrefix(r.URL.Path, controlPrefix) {
+	case "GET meter":
+		sendJSON(w, http.StatusOK, s.Meter())
+	case "GET arrivals":
+		s.sendArrivals(w)
+	case "GET faults":
+		sendJSON(w, http.StatusOK, s.Faults())
+	case "POST faults":
+		s.postFaults(w, r)
+	case "DELETE faults":
+		s.ClearFaults()
+		w.WriteHeader(http.StatusNoContent)
+	case "GET mailbox":
+		box, ok := s.controlMailbox(w, r.URL.Query().Get("user"))
+		if ok {
+			sendJSON(w, http.StatusOK, MailboxState{User: box.email, HistoryID: box.HistoryID(), Messages: box.Messages()})
+		}
+	case "POST mailbox":
+		s.postMailbox(w, r)
+	default:
+		sendJSON(w, http.StatusNotFound, controlError{
+			"no such control: GET meter, GET arrivals, GET, POST and DELETE faults, GET and POST mailbox are under /_fake/"})
+	}
+}
+
+// sendArrivals streams the exact log, a JSON object a line.
+func (s *Server) sendArrivals(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	encoder := json.NewEncoder(w)
+	for a := range s.Arrivals() {
+		if encoder.Encode(a) != nil {
+			return // the reader has gone
+		}
+	}
+}
+
+// postFaults takes one fault or a list of them, all or none.
+func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
+	var list []Fault
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestControl))
+	if err == nil && strings.HasPrefix(strings.TrimSpace(string(body)), "[") {
+		err = decodeStrict(body, &list)
+	} else if err == nil {
+		list = make([]Fault, 1)
+		err = decodeStrict(body, &list[0])
+	}
+	for i, f := range list {
+		if problem := f.validate(); err == nil && problem != nil {
+			err = fmt.Errorf("fault %d: %w", i+1, problem)
+		}
+	}
+	if err != nil {
+		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
+		return
+	}
+	for _, f := range list {
+		if err := s.AddFault(f); err != nil {
+			sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
+			return
+		}
+	}
+	sendJSON(w, http.StatusOK, s.Faults())
+}
+
+func (s *Server) postMailbox(w http.ResponseWriter, r *http.Request) {
+	var change MailboxChange
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestControl))
+	if err == nil {
+		err = decodeStrict(body, &change)
+	}
+	if err != nil {
+		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
+		return
+	}
+	box, ok := s.controlMailbox(w, change.User)
+	if !ok {
+		return
+	}
+	done := MailboxChanged{Added: []string{}, Missing: []string{}}
+	for _, m := range change.Add {
+		raw := m.RawBase64
+		if raw == nil {
+			raw = []byte(m.Raw)
+		}
+		done.Added = append(done.Added, box.Add(raw, m.Labels...))
+	}
+	for _, id := range change.Delete {
+		if !box.Delete(id) {
+			done.Missing = append(done.Missing, id)
+		}
+	}
+	for _, l := range change.Relabel {
+		if !box.Relabel(l.ID, l.Add, l.Remove) {
+			done.Missing = append(done.Missing, l.ID)
+		}
+	}
+	if change.ExpireHistory {
+		box.ExpireHistory()
+	}
+	if change.ExpirePageTokens {
+		box.ExpirePageTokens()
+	}
+	if change.RevokeAccessToken {
+		s.tokens.revoke(mailboxKey(box.email))
+	}
+	done.HistoryID = box.HistoryID()
+	sendJSON(w, http.StatusOK, done)
+}
+
+// controlMailbox finds a mailbox, or answers 404.
+func (s *Server) controlMailbox(w http.ResponseWriter, user string) (*Mailbox, bool) {
+	box := s.Mailbox(user)
+	if user == "" {
+		box = s.firstMailbox()
+	}
+	if box == nil {
+		sendJSON(w, http.StatusNotFound, controlError{fmt.Sprintf("no mailbox of %q: give it to the fake when it starts", user)})
+		return nil, false
+	}
+	return box, true
+}
+
+// decodeStrict refuses keys that v has not and anything after the value.
+func decodeStrict(body []byte, v any) error {
+	decoder := json.NewDecoder(strings.NewReader(string(body)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		return fmt.Errorf("read the JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("read the JSON: something follows the first value")
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package fakegoogle
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+)
+
+// A Fault scripts the answers to some calls. It sees calls that the meter
+// admitted; they are charged like any other.
+//
+// Which calls: those that fit User, Project, Method and ID, an empty one fitting
+// all. Of these, counted from 1, only the Nth; or Count of them beginning with
+// the From-th (all of them when Count is zero, the first when From is).
+//
+// What happens: first DelayMS passes. Then one of: Hang, Close, Truncate, or an
+// answer made of Status, Reason, Message, Body and HTML. A fault that has none
+// of them only delays.
+type Fault struct {
+	User    string `json:"user,omitempty"`
+	Project string `json:"project,omitempty"`
+	Method  string `json:"method,omitempty"` // id of the discovery document, or "token"
+	ID      string `json:"id,omitempty"`     // of a message
+
+	Nth   int `json:"nth,omitempty"`
+	From  int `json:"from,omitempty"`
+	Count int `json:"count,omitempty"`
+
+	DelayMS int `json:"delay_ms,omitempty"`
+	// Status is the HTTP status and the envelope's code. Where it is zero the
+	// reason's is taken.
+	Status int `json:"status,omitempty"`
+	// Reason names an answer of Google's (rateLimitExceeded, backendError,
+	// invalidPageToken, ...), or one of the meter's refusals, or for the token
+	// endpoint its error code (invalid_grant, ...). Where it is empty the status
+	// chooses one.
+	Reason  string            `json:"reason,omitempty"`
+	Message string            `json:"message,omitempty"` // instead of the reason's own
+	Body    string            `json:"body,omitempty"`    // sent as it is, instead of an envelope
+	HTML    bool              `json:"html,omitempty"`    // an error page, as a proxy in front of Google sends
+	Headers map[string]string `json:"headers,omitempty"`
+	// RetryAfterMS is how far ahead the moment lies that the reason bytesPerDay
+	// ("User-rate limit exceeded.  Retry after ...") names.
+	RetryAfterMS int `json:"retry_after_ms,omitempty"`
+
+	Close    bool `json:"close,omitempty"`    // the connection is reset without an answer
+	Truncate bool `json:"truncate,omitempty"` // half of the true answer, then the connection is cut
+	Hang     bool `json:"hang,omitempty"`     // no answer for a minute, or until the client goes; then as Close
+}
+
+// A FaultState is a fault and how far it has come.
+type FaultState struct {
+	Fault
+	Seen    int `json:"seen"`    // calls that fitted
+	Applied int `json:"applied"` // calls that it changed
+}
+
+// validate reports what makes a fault meaningless.
+func (f Fault) validate() error {
+	var problems []error
+	if f.Nth < 0 || f.From < 0 || f.Count < 0 || f.DelayMS < 0 || f.RetryAfterMS < 0 {
+		problems = append(problems, errors.New("numbers may not be negative"))
+	}
+	if f.Nth > 0 && (f.From > 0 || f.Count > 0) {
+		problems = append(problems, errors.New("nth cannot be combined with from and count"))
+	}
+	if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
+		problems = append(problems, errors.New("status must be from 200 to 599"))
+	}
+	if n := count(f.Close, f.Truncate, f.Hang, f.answers()); n > 1 {
+		problems = append(problems, errors.New("choose one of close, truncate, hang and an answer"))
+	} else if n == 0 && f.DelayMS == 0 {
+		problems = append(problems, errors.New("nothing to do: give a status, reason, body, delay_ms, close, truncate or hang"))
+	}
+	if f.Reason != "" && f.Status == 0 && f.Body == "" && f.Method != methodToken {
+		if _, known := faultError(f); !known {
+			problems = append(problems, errors.New("reason "+f.Reason+" is none the fake knows: give a status with it"))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// answers reports whether the fault makes an answer of its own.
+func (f Fault) answers() bool {
+	return f.Status != 0 || f.Reason != "" || f.Message != "" || f.Body != "" || f.HTML
+}
+
+func count(conditions ...bool) int {
+	n := 0
+	for _, c := range conditions {
+		if c {
+			n++
+		}
+	}
+	return n
+}
+
+func (f Fault) fits(c call) bool {
+	fits := func(want, have string) bool { return want == "" || want == have }
+	return fits(mailboxKey(f.User), c.user) && fits(f.Project, c.project) && fits(f.Method, c.method) && fits(f.ID, c.id)
+}
+
+// due reports whether the fault strikes the n-th call that fits it.
+func (f Fault) due(n int) bool {
+	if f.Nth > 0 {
+		return n == f.Nth
+	}
+	from := max(f.From, 1)
+	return n >= from && (f.Count == 0 || n < from+f.Count)
+}
+
+// faultList is the faults in force. The zero value is empty and ready.
+type faultList struct {
+	mu     sync.Mutex
+	states []*FaultState
+	total  int64
+}
+
+// match counts a call at every fault that it fits and returns the first that is due.
+func (l *faultList) match(c call) (Fault, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var struck *FaultState
+	for _, s := range l.states {
+		if !s.fits(c) {
+			continue
+		}
+		s.Seen++
+		if struck == nil && s.due(s.Seen) {
+			struck = s
+		}
+	}
+	if struck == nil {
+		return Fault{}, false
+	}
+	struck.Applied++
+	l.total++
+	return struck.Fault, true
+}
+
+func (l *faultList) applied() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total
+}
+
+// AddFault puts a fault in force, after those that are. It returns an error that
+// names what is wrong with it.
+func (s *Server) AddFault(f Fault) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.states = append(s.faults.states, &FaultState{Fault: f})
+	return nil
+}
+
+// ClearFaults ends all faults. Calls that one is holding stay held.
+func (s *Server) ClearFaults() {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.states = nil
+}
+
+// Faults returns the faults in force.
+func (s *Server) Faults() []FaultState {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	states := make([]FaultState, 0, len(s.faults.states))
+	for _, f := range s.faults.states {
+		states = append(states, *f)
+	}
+	return states
+}
+
+// defaultReason is the reason of a fault that has a status only.
+func defaultReason(status int) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "badRequest"
+	case http.StatusUnauthorized:
+		return "authError"
+	case http.StatusForbidden:
+		return "forbidden"
+	case http.StatusNotFound:
+		return "notFound"
+	case http.StatusGone:
+		return "deleted"
+	case http.StatusTooManyRequests:
+		return "rateLimitExceeded"
+	}
+	return "backendError"
+}

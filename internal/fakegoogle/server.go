@@ -1,0 +1,203 @@
+package fakegoogle
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Options configures a [Server]. The zero value is a Gmail of May 2026 that
+// refuses by a sliding minute.
+type Options struct {
+	// Prices names a price list: gmail-legacy, gmail-2026-05 or gmail-2026-10;
+	// gmail-2026-05 if empty.
+	Prices string
+	// Meter is the algorithm that refuses: fixed, sliding or bucket; sliding if
+	// empty. Fixed and sliding windows are a minute over Scale long.
+	Meter string
+	// Scale makes quota time run that many times faster: every window and every
+	// bucket's filling, and the day of BytesPerDay. Limits and costs stay. 1 if zero.
+	Scale int
+	// Jitter is the median of a random time that a call spends between the socket
+	// and the meter, log-normal with sigma 1, at most 30 s. It is real time, not
+	// divided by Scale. None if zero.
+	Jitter time.Duration
+	// Latency is a fixed time between meter and answer, in real time.
+	Latency time.Duration
+
+	// UserLimit and ProjectLimit are in units per minute; the price list's if zero.
+	UserLimit, ProjectLimit int64
+	// InFlightLimit bounds the calls of one user between meter and answer; 50 if zero.
+	InFlightLimit int
+	// BytesPerDay bounds the raw bytes of messages that one user is sent by full
+	// and raw; 2,500 MB if zero. The day begins with the user's first call.
+	BytesPerDay int64
+	// ChargeRefused makes refused calls use up the limit that refused them. By
+	// default they do not; the exact log counts them either way.
+	ChargeRefused bool
+
+	// Seed drives jitter, generated mail and what else is random.
+	Seed uint64
+	// Log gets a line per call at debug level; none if nil.
+	Log *zap.Logger
+}
+
+// The defaults of Options.
+const (
+	DefaultPrices        = "gmail-2026-05"
+	DefaultMeter         = MeterSliding
+	DefaultInFlightLimit = 50
+	DefaultBytesPerDay   = 2_500_000_000
+	MaxJitter            = 30 * time.Second
+)
+
+// A Server is the fake: an [http.Handler] that owns mailboxes, a meter and
+// faults. It is safe for concurrent use.
+type Server struct {
+	opts   Options
+	log    *zap.Logger
+	meter  *meter
+	faults faultList
+	tokens *tokenTable
+
+	mu        sync.RWMutex
+	mailboxes map[string]*Mailbox
+	inOrder   []*Mailbox
+
+	randMu sync.Mutex
+	rand   *rand.Rand
+
+	unauthenticated atomic.Int64
+	unrouted        atomic.Int64
+
+	closed    chan struct{}
+	closeOnce sync.Once
+}
+
+// New makes a server without mailboxes. It starts nothing.
+func New(opts Options) (*Server, error) {
+	if opts.Scale < 0 || opts.UserLimit < 0 || opts.ProjectLimit < 0 || opts.InFlightLimit < 0 ||
+		opts.BytesPerDay < 0 || opts.Jitter < 0 || opts.Latency < 0 {
+		return nil, errors.New("fake Google: scale, limits, jitter and latency may not be negative")
+	}
+	opts.Prices = cmp.Or(opts.Prices, DefaultPrices)
+	opts.Meter = cmp.Or(opts.Meter, DefaultMeter)
+	opts.Scale = cmp.Or(opts.Scale, 1)
+	prices, err := pricesNamed(opts.Prices)
+	if err != nil {
+		return nil, fmt.Errorf("fake Google: %w", err)
+	}
+	m, err := newMeter(meterSettings{
+		prices:        prices,
+		algorithm:     opts.Meter,
+		userLimit:     cmp.Or(opts.UserLimit, prices.userMinute),
+		projectLimit:  cmp.Or(opts.ProjectLimit, prices.projectMinute),
+		inFlightLimit: cmp.Or(opts.InFlightLimit, DefaultInFlightLimit),
+		bytesPerDay:   cmp.Or(opts.BytesPerDay, DefaultBytesPerDay),
+		window:        time.Minute / time.Duration(opts.Scale),
+		day:           24 * time.Hour / time.Duration(opts.Scale),
+		chargeRefused: opts.ChargeRefused,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("fake Google: %w", err)
+	}
+	s := &Server{
+		opts: opts, log: opts.Log, meter: m, tokens: newTokenTable(),
+		mailboxes: map[string]*Mailbox{},
+		rand:      rand.New(rand.NewPCG(opts.Seed, 0x6661_6b65)),
+		closed:    make(chan struct{}),
+	}
+	if s.log == nil {
+		s.log = zap.NewNop()
+	}
+	return s, nil
+}
+
+// AddMailbox makes an empty mailbox, or returns the one of that address. The
+// first one made is the mailbox of calls without authorization.
+func (s *Server) AddMailbox(email string) *Mailbox {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := mailboxKey(email)
+	if box, ok := s.mailboxes[key]; ok {
+		return box
+	}
+	box := newMailbox(email)
+	s.mailboxes[key] = box
+	s.inOrder = append(s.inOrder, box)
+	return box
+}
+
+// Mailbox returns the mailbox of an address in any case; nil where there is none.
+func (s *Server) Mailbox(email string) *Mailbox {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.mailboxes[mailboxKey(email)]
+}
+
+func (s *Server) firstMailbox() *Mailbox {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(s.inOrder) == 0 {
+		return nil
+	}
+	return s.inOrder[0]
+}
+
+// Close lets go of calls that a fault or jitter holds. Later calls are answered,
+// but nothing waits any more. It may be called more than once.
+func (s *Server) Close() { s.closeOnce.Do(func() { close(s.closed) }) }
+
+// jitter draws the time a call spends on its way to the meter.
+func (s *Server) jitter() time.Duration {
+	if s.opts.Jitter == 0 {
+		return 0
+	}
+	s.randMu.Lock()
+	defer s.randMu.Unlock()
+	return min(time.Duration(float64(s.opts.Jitter)*math.Exp(s.rand.NormFloat64())), MaxJitter)
+}
+
+// oneInThree is how often Google says when its window began.
+func (s *Server) oneInThree() bool {
+	s.randMu.Lock()
+	defer s.randMu.Unlock()
+	return s.rand.IntN(3) == 0
+}
+
+// wait passes d, unless the server closes or stop is closed first. It reports
+// whether all of d passed.
+func (s *Server) wait(d time.Duration, stop <-chan struct{}) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-stop:
+	case <-s.closed:
+	}
+	return false
+}
+
+// ServeHTTP serves the API, the token endpoint and, under /_fake/, the controls.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case isControl(r):
+		s.serveControl(w, r)
+	case r.URL.Path == "/token":
+		s.serveToken(w, r)
+	default:
+		s.serveAPI(w, r)
+	}
+}
