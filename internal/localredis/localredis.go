@@ -1,0 +1,148 @@
+// Package localredis starts redis-server processes of its own on free ports of
+// the loopback interface, for benchmarks and tests. Nothing of them is kept
+// unless the caller says where.
+package localredis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is one redis-server process. Its methods are safe for concurrent use.
+type Server struct {
+	Addr string // host:port
+	args []string
+	dir  string // working folder, removed by Stop
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+	log *bytes.Buffer
+}
+
+// Start runs the redis-server found on PATH and waits until it answers. Args are
+// further options, for instance "--appendonly", "yes". The caller must Stop it.
+func Start(ctx context.Context, args ...string) (*Server, error) {
+	dir, err := os.MkdirTemp("", "headroom-redis-")
+	if err != nil {
+		return nil, fmt.Errorf("folder for redis-server: %w", err)
+	}
+	// A port that was free may be taken before redis-server binds it.
+	var last error
+	for range 5 {
+		port, err := freePort()
+		if err != nil {
+			last = err
+			continue
+		}
+		s := &Server{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), dir: dir}
+		s.args = append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1",
+			"--dir", dir, "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
+			"--daemonize", "no", "--loglevel", "warning"}, args...)
+		if last = s.Restart(ctx); last == nil {
+			return s, nil
+		}
+		if errors.Is(last, exec.ErrNotFound) {
+			break
+		}
+	}
+	os.RemoveAll(dir)
+	return nil, last
+}
+
+// URL is the server's address for clients.
+func (s *Server) URL() string { return "redis://" + s.Addr + "/0" }
+
+// Restart starts the process again, after Kill, on the same port and folder, and
+// waits until it answers.
+func (s *Server) Restart(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil {
+		return errors.New("redis-server is still running")
+	}
+	log := new(bytes.Buffer)
+	cmd := exec.Command("redis-server", s.args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = dieWithParent()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start redis-server (install it, or give the URL of a running one): %w", err)
+	}
+	s.cmd, s.log = cmd, log
+	if err := s.waitReady(ctx); err != nil {
+		s.stopLocked(syscall.SIGKILL)
+		return fmt.Errorf("redis-server on %s: %w: %s", s.Addr, err, bytes.TrimSpace(log.Bytes()))
+	}
+	return nil
+}
+
+func (s *Server) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1})
+	defer rdb.Close()
+	for {
+		err := rdb.Ping(ctx).Err()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Kill ends the process at once, as a crash would. Restart brings it back.
+func (s *Server) Kill() { s.stop(syscall.SIGKILL) }
+
+// Signal sends a signal to the process, for instance SIGSTOP.
+func (s *Server) Signal(sig os.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return errors.New("redis-server is not running")
+	}
+	return s.cmd.Process.Signal(sig)
+}
+
+// Stop ends the process and removes its folder. Stopping twice is fine.
+func (s *Server) Stop() {
+	s.stop(syscall.SIGKILL)
+	os.RemoveAll(s.dir)
+}
+
+func (s *Server) stop(sig os.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopLocked(sig)
+}
+
+func (s *Server) stopLocked(sig os.Signal) {
+	if s.cmd == nil {
+		return
+	}
+	s.cmd.Process.Signal(sig)
+	s.cmd.Wait()
+	s.cmd = nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,218 @@
+package quota
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+)
+
+//go:embed take.lua
+var takeSource string
+
+var takeScript = redis.NewScript(takeSource)
+
+// Options configure a [Ledger]. Redis and Projects are required.
+type Options struct {
+	// Redis keeps the windows. Its client must not retry by itself, since an
+	// attempt whose answer was lost may have been charged; see [ClientOptions].
+	Redis    redis.UniversalClient
+	Projects map[string]Project // by the name of the Google Cloud project
+
+	// Scale makes quota time run so many times faster: windows, buckets, guard
+	// and pace are divided by it, limits and costs stay. For tests and demos; 1
+	// if zero.
+	Scale      int
+	KeyPrefix  string // of every key; installations that share a Redis differ in it
+	Log        *zap.Logger
+	Registerer prometheus.Registerer // metrics are not registered if nil
+}
+
+// ClientOptions adapts the options of a Redis client for a ledger: it never
+// retries a command, since a retry would charge twice, and it gives up soon.
+func ClientOptions(o *redis.Options) *redis.Options {
+	own := *o
+	own.MaxRetries = -1
+	own.DialTimeout = 2 * time.Second
+	own.ReadTimeout = 2 * time.Second
+	own.WriteTimeout = 2 * time.Second
+	own.PoolTimeout = 3 * time.Second
+	own.ContextTimeoutEnabled = true
+	return &own
+}
+
+// A Ledger counts units in sliding windows that all callers of a Redis share. It
+// is safe for concurrent use by any number of goroutines, processes and hosts.
+type Ledger struct {
+	rdb     redis.UniversalClient
+	prefix  string
+	lists   map[projectAPI]*PriceList
+	plans   map[planKey]*plan
+	metrics *metrics
+	now     func() time.Time // nil: the clock of Redis. Only tests set it
+}
+
+type projectAPI struct{ project, api string }
+
+type planKey struct {
+	projectAPI
+	lane Lane
+}
+
+// NewLedger checks the projects' settings and returns a ledger. It does not
+// touch Redis.
+func NewLedger(o Options) (*Ledger, error) {
+	if o.Redis == nil {
+		return nil, errors.New("quota: no Redis client")
+	}
+	if o.Scale == 0 {
+		o.Scale = 1
+	}
+	if o.Scale < 1 || o.Scale > 1000 {
+		return nil, fmt.Errorf("quota: scale %d is not from 1 to 1000", o.Scale)
+	}
+	l := &Ledger{
+		rdb:     o.Redis,
+		prefix:  o.KeyPrefix,
+		lists:   map[projectAPI]*PriceList{},
+		plans:   map[planKey]*plan{},
+		metrics: newMetrics(o.Registerer),
+	}
+	for name, project := range o.Projects {
+		if err := project.validate(); err != nil {
+			return nil, fmt.Errorf("quota: project %s: %w", name, err)
+		}
+		for _, list := range project.Lists {
+			key := projectAPI{name, list.API}
+			l.lists[key] = list
+			for _, lane := range Lanes {
+				settings, ok := project.Lanes[lane]
+				if !ok {
+					settings = DefaultLanes[lane]
+				}
+				p, err := makePlan(list, name, lane, settings, o.Scale)
+				if err != nil {
+					return nil, fmt.Errorf("quota: project %s: %w", name, err)
+				}
+				l.plans[planKey{key, lane}] = p
+			}
+		}
+	}
+	return l, nil
+}
+
+// Usage is how full a limit is for a caller.
+type Usage struct {
+	Limit   string `json:"limit"`
+	Units   int64  `json:"units"`   // Google's limit
+	Ceiling int64  `json:"ceiling"` // what the caller's lane may fill of it
+	Used    int64  `json:"used"`    // by all lanes, after the decision
+}
+
+// Decision is the ledger's answer when the units were granted, or when nothing
+// was asked for.
+type Decision struct {
+	Granted int64     // units charged to every limit
+	At      time.Time // on the clock of Redis; names the charge
+	Usage   []Usage
+}
+
+// Cost returns what a call costs a project in units. A method that the price
+// list does not know costs as much as its dearest, and is counted in a metric.
+func (l *Ledger) Cost(project string, call Call) (int64, error) {
+	list, ok := l.lists[projectAPI{project, call.API}]
+	if !ok {
+		return 0, fmt.Errorf("%w %q, or no price list of it is for %q", ErrUnknownProject, project, call.API)
+	}
+	units, known := list.Cost(call.Method, call.Format)
+	if !known {
+		l.metrics.unknownMethods.WithLabelValues(call.API).Inc()
+	}
+	return units, nil
+}
+
+// Take charges cost units to all of a caller's limits for an API, or to none. It
+// asks once and does not wait.
+//
+// When the units do not fit now, the error is a [*DeniedError] that says which
+// limit bound and when they will; when they never can, [ErrNeverFits]; when
+// Redis did not answer, [ErrUnavailable], and whether the units were charged is
+// unknown.
+func (l *Ledger) Take(ctx context.Context, c Caller, api string, cost int64) (Decision, error) {
+	return l.take(ctx, c, api, cost, cost)
+}
+
+// Peek reports how full a caller's limits are for an API, and charges nothing.
+func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, error) {
+	return l.take(ctx, c, api, 0, 0)
+}
+
+func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int64) (Decision, error) {
+	p, ok := l.plans[planKey{projectAPI{c.Project, api}, c.Lane}]
+	if !ok {
+		return Decision{}, fmt.Errorf("%w: project %q, API %q, lane %q", ErrUnknownProject, c.Project, api, c.Lane)
+	}
+	if cost < 0 || want > maxUnits {
+		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, maxUnits)
+	}
+	args := []any{p.request(cost, want, c.Lane)}
+	if l.now != nil {
+		args = append(args, l.now().UnixMicro())
+	}
+	start := time.Now()
+	reply, err := takeScript.Run(ctx, l.rdb, p.keys(l.prefix, c.User), args...).Int64Slice()
+	l.metrics.roundTrip.Observe(time.Since(start).Seconds())
+	if err != nil {
+		l.metrics.count(c, "error", "")
+		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return l.decide(c, p, cost, reply)
+}
+
+// The places of take.lua's reply.
+const (
+	replyAdmitted = iota
+	replyGranted
+	replyWait
+	replyWindow
+	replyPart
+	replyNow
+	replyUsed
+)
+
+var boundParts = map[int64]Bound{1: BoundCeiling, 2: BoundPace, 3: BoundHold}
+
+func (l *Ledger) decide(c Caller, p *plan, cost int64, reply []int64) (Decision, error) {
+	if len(reply) != replyUsed+len(p.windows) || reply[replyWindow] > int64(len(p.windows)) {
+		return Decision{}, fmt.Errorf("%w: an answer of %d numbers", ErrUnavailable, len(reply))
+	}
+	at := time.UnixMicro(reply[replyNow])
+	if reply[replyAdmitted] == 1 {
+		d := Decision{Granted: reply[replyGranted], At: at, Usage: make([]Usage, len(p.windows))}
+		for i, w := range p.windows {
+			d.Usage[i] = Usage{Limit: w.limit, Units: w.units, Ceiling: w.ceiling, Used: reply[replyUsed+i]}
+		}
+		l.metrics.count(c, "admitted", "")
+		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(d.Granted))
+		return d, nil
+	}
+	bound := int(reply[replyWindow]) - 1
+	w := p.windows[bound]
+	if reply[replyWait] < 0 {
+		l.metrics.count(c, "never", w.limit)
+		return Decision{}, fmt.Errorf("%w: %d units, but lane %s may fill %s up to %d only", ErrNeverFits, cost, c.Lane, w.limit, w.ceiling)
+	}
+	l.metrics.count(c, "denied", w.limit)
+	wait := time.Duration(min(reply[replyWait], math.MaxInt64/1000)) * time.Microsecond
+	return Decision{}, &DeniedError{
+		Caller: c, Cost: cost, Limit: w.limit, Bound: boundParts[reply[replyPart]],
+		Used: reply[replyUsed+bound], Ceiling: w.ceiling,
+		RetryAfter: wait, At: at.Add(wait),
+	}
+}

@@ -1,0 +1,46 @@
+package quota
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	decisions      *prometheus.CounterVec
+	units          *prometheus.CounterVec
+	unknownMethods *prometheus.CounterVec
+	roundTrip      prometheus.Histogram
+	waits          *prometheus.HistogramVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := promauto.With(reg)
+	return &metrics{
+		decisions: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_decisions_total",
+			Help: "Decisions of the ledger, by lane, outcome, and the limit that bound.",
+		}, []string{"lane", "outcome", "limit"}),
+		units: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_units_total",
+			Help: "Units charged, by lane.",
+		}, []string{"lane"}),
+		unknownMethods: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_unknown_methods_total",
+			Help: "Calls of methods that the price list does not know, charged as the dearest, by API.",
+		}, []string{"api"}),
+		roundTrip: f.NewHistogram(prometheus.HistogramOpts{
+			Name:    "headroom_quota_round_trip_seconds",
+			Help:    "Time that the ledger took to answer.",
+			Buckets: prometheus.ExponentialBuckets(0.0002, 2.5, 10),
+		}),
+		waits: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "headroom_quota_wait_seconds",
+			Help:    "Time that calls waited in place for quota, by lane.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 3, 9),
+		}, []string{"lane"}),
+	}
+}
+
+func (m *metrics) count(c Caller, outcome, limit string) {
+	m.decisions.WithLabelValues(string(c.Lane), outcome, limit).Inc()
+}

@@ -1,0 +1,269 @@
+package quota_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"headroom/quota"
+)
+
+// model is the ledger's contract without its tricks: a map of buckets per
+// window, summed anew for each decision.
+type model struct {
+	limits map[string]int64 // by limit name
+	lanes  map[quota.Lane]quota.LaneSettings
+	width  int64 // of a bucket, us
+	n      int64
+	state  map[string]*modelWindow // by limit and user
+}
+
+type modelWindow struct {
+	buckets map[int64]int64
+	newest  int64
+	paid    map[quota.Lane]float64 // us
+}
+
+type modelAnswer struct {
+	granted int64
+	wait    int64 // us; 0: admitted; -1: never
+	limit   string
+	bound   quota.Bound
+	used    map[string]int64
+}
+
+func (m *model) window(limit, user string) *modelWindow {
+	key := limit
+	if limit == quota.LimitUserMinute {
+		key += user
+	}
+	if m.state[key] == nil {
+		m.state[key] = &modelWindow{buckets: map[int64]int64{}, paid: map[quota.Lane]float64{}}
+	}
+	return m.state[key]
+}
+
+// settle moves the window to the bucket of now and returns what it still counts.
+func (w *modelWindow) settle(now, width, n int64) int64 {
+	bucket := now / width
+	switch {
+	case bucket >= w.newest:
+		w.newest = bucket
+	case w.newest-bucket > n: // the clock is far behind: everything was spent just now
+		var sum int64
+		for _, v := range w.buckets {
+			sum += v
+		}
+		w.buckets = map[int64]int64{bucket: sum}
+		w.newest = bucket
+		clear(w.paid)
+	}
+	var sum int64
+	for b, v := range w.buckets {
+		if b < w.newest-n {
+			delete(w.buckets, b)
+			continue
+		}
+		sum += v
+	}
+	return sum
+}
+
+func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelAnswer {
+	s := m.lanes[lane]
+	answer := modelAnswer{used: map[string]int64{}}
+	room, never := want, false
+	for _, limit := range []string{quota.LimitUserMinute, quota.LimitProjectMinute} {
+		w := m.window(limit, user)
+		used := w.settle(now, m.width, m.n)
+		answer.used[limit] = used
+		ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
+		var wait int64
+		var bound quota.Bound
+		if cost > ceiling && !never {
+			never, answer.limit = true, limit
+		}
+		if missing := cost - (ceiling - used); missing > 0 && cost > 0 {
+			for b := w.newest - m.n; ; b++ {
+				missing -= w.buckets[b]
+				if missing <= 0 || b > w.newest {
+					wait, bound = (b+m.n+1)*m.width-now, quota.BoundCeiling
+					break
+				}
+			}
+		}
+		if s.Pace > 0 {
+			interval := m.interval(ceiling, s)
+			if owed := int64(math.Ceil(w.paid[lane])) - now; owed > wait && cost > 0 {
+				wait, bound = owed, quota.BoundPace
+			}
+			room = min(room, int64(float64(m.width)/interval))
+		}
+		room = min(room, ceiling-used)
+		if wait > answer.wait {
+			answer.wait = wait
+			if !never {
+				answer.limit, answer.bound = limit, bound
+			}
+		}
+	}
+	if never {
+		answer.wait = -1
+	}
+	if answer.wait != 0 {
+		return answer
+	}
+	answer.granted = max(cost, min(room, want))
+	if answer.granted == 0 {
+		return answer
+	}
+	for _, limit := range []string{quota.LimitUserMinute, quota.LimitProjectMinute} {
+		w := m.window(limit, user)
+		w.buckets[w.newest] += answer.granted
+		if s.Pace > 0 {
+			ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
+			// The script counts in whole us from three buckets before the newest.
+			floor := float64(max(now-3*m.width, (w.newest-3)*m.width))
+			w.paid[lane] = math.Floor(max(w.paid[lane], floor) + float64(answer.granted)*m.interval(ceiling, s))
+		}
+	}
+	return answer
+}
+
+func (m *model) interval(ceiling int64, s quota.LaneSettings) float64 {
+	return math.Floor(256*60e6/(s.Pace*float64(ceiling))) / 256
+}
+
+// TestLedgerAgainstModel compares random decisions with the model, and what was
+// admitted with the limit in every window of 60 s.
+func TestLedgerAgainstModel(t *testing.T) {
+	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
+		rounds := 12
+		if testing.Short() {
+			rounds = 3
+		}
+		var waits, admitted, denied int
+		for seed := range uint64(rounds) {
+			w, a, d := againstModel(t, rdb, seed, 1500)
+			waits, admitted, denied = waits+w, admitted+a, denied+d
+		}
+		t.Logf("%d admitted, %d denied, %d waits checked to the microsecond", admitted, denied, waits)
+		if admitted == 0 || denied == 0 || waits == 0 {
+			t.Error("the random decisions left something untried")
+		}
+	})
+}
+
+func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (waits, admitted, denied int) {
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	limits := map[string]int64{
+		quota.LimitUserMinute:    60 + rnd.Int64N(3000),
+		quota.LimitProjectMinute: 100 + rnd.Int64N(6000),
+	}
+	lanes := map[quota.Lane]quota.LaneSettings{
+		quota.Interactive: {Ceiling: 1},
+		quota.Sync:        {Ceiling: 0.5 + rnd.Float64()/2, Pace: 0.5 + rnd.Float64()*3},
+		quota.Backfill:    {Ceiling: 0.3 + rnd.Float64()/2, Pace: 0.5 + rnd.Float64()},
+	}
+	list := gmailWith(t, limits[quota.LimitUserMinute], limits[quota.LimitProjectMinute])
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{list}, Lanes: lanes}, 1)
+	// Past 2^32 buckets of a second would be the year 2106: begin shortly before.
+	now := int64(1_790_000_000_000_000) + rnd.Int64N(1e9)
+	if seed%4 == 3 {
+		now = (1<<32-30)*1e6 + rnd.Int64N(1e6)
+	}
+	ledger.SetNow(func() time.Time { return time.UnixMicro(now) })
+	m := &model{limits: limits, lanes: lanes, width: 1e6, n: 61, state: map[string]*modelWindow{}}
+	stepping := seed%3 == 1
+
+	type spent struct{ at, units int64 }
+	log := map[string][]spent{}
+	record := func(key string, limit, units int64) {
+		entries := append(log[key], spent{now, units})
+		var sum int64
+		for i := len(entries) - 1; i >= 0 && entries[i].at > now-60e6; i-- {
+			sum += entries[i].units
+		}
+		if sum > limit {
+			t.Fatalf("seed %d: %s: %d units admitted in 60 s, limit %d", seed, key, sum, limit)
+		}
+		log[key] = entries
+	}
+
+	users := []string{"a", "b", "c"}
+	for step := range steps {
+		switch r := rnd.IntN(100); {
+		case r < 60:
+			now += rnd.Int64N(300_000)
+		case r < 80:
+			now += rnd.Int64N(3_000_000)
+		case r < 83:
+			now += rnd.Int64N(100_000_000)
+		case r < 84 && stepping:
+			now -= rnd.Int64N(20_000_000)
+		case r < 85 && stepping:
+			now -= 62_000_000 + rnd.Int64N(100_000_000)
+		}
+		user, lane := users[rnd.IntN(len(users))], quota.Lanes[rnd.IntN(3)]
+		caller := quota.Caller{Project: "p", User: user, Lane: lane}
+		cost := []int64{0, 1, 5, 5, 20, 20, 60, 100, rnd.Int64N(400)}[rnd.IntN(9)]
+		want := cost
+		if rnd.IntN(4) == 0 {
+			want += rnd.Int64N(500)
+		}
+		check := func() (wait int64) {
+			want1 := m.take(user, lane, cost, want, now)
+			got, err := quota.TakeUpTo(ledger, t.Context(), caller, "gmail", cost, want)
+			var deniedErr *quota.DeniedError
+			switch {
+			case want1.wait < 0:
+				if !errors.Is(err, quota.ErrNeverFits) {
+					t.Fatalf("seed %d step %d: cost %d can never fit, got %v, %v", seed, step, cost, got, err)
+				}
+			case want1.wait > 0:
+				denied++
+				if !errors.As(err, &deniedErr) {
+					t.Fatalf("seed %d step %d: got %+v, %v, want a refusal: %+v", seed, step, got, err, want1)
+				}
+				if deniedErr.RetryAfter.Microseconds() != want1.wait || deniedErr.Limit != want1.limit || deniedErr.Bound != want1.bound || deniedErr.Used != want1.used[want1.limit] {
+					t.Fatalf("seed %d step %d: got %+v, want %+v", seed, step, deniedErr, want1)
+				}
+			default:
+				admitted++
+				if err != nil {
+					t.Fatalf("seed %d step %d: lane %s cost %d: got %v, want %+v", seed, step, lane, cost, err, want1)
+				}
+				if got.Granted != want1.granted {
+					t.Fatalf("seed %d step %d: granted %d, want %+v", seed, step, got.Granted, want1)
+				}
+				for _, u := range got.Usage {
+					if u.Used != want1.used[u.Limit]+got.Granted {
+						t.Fatalf("seed %d step %d: used %+v, want %+v", seed, step, u, want1)
+					}
+				}
+				if !stepping && got.Granted > 0 {
+					record("user "+user, limits[quota.LimitUserMinute], got.Granted)
+					record("project", limits[quota.LimitProjectMinute], got.Granted)
+				}
+			}
+			return want1.wait
+		}
+		if wait := check(); wait > 0 && rnd.IntN(2) == 0 {
+			// Refused a microsecond before the moment, admitted at it.
+			waits++
+			now += wait - 1
+			if left := check(); left != 1 {
+				t.Fatalf("seed %d step %d: wait of %d us, a microsecond before its end %d are left", seed, step, wait, left)
+			}
+			now++
+			if left := check(); left != 0 {
+				t.Fatalf("seed %d step %d: refused for %d us more at the end of the wait", seed, step, left)
+			}
+		}
+	}
+	return waits, admitted, denied
+}

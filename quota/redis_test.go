@@ -1,0 +1,80 @@
+package quota_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"headroom/internal/localredis"
+	"headroom/quota"
+)
+
+var realRedis *localredis.Server
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(silent{})
+	var err error
+	realRedis, err = localredis.Start(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "these tests need a redis-server:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	realRedis.Stop()
+	os.Exit(code)
+}
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// onEveryRedis runs a test on a real Redis and on the embedded one.
+func onEveryRedis(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
+	t.Run("redis", func(t *testing.T) {
+		test(t, newClient(t, realRedis.Addr))
+	})
+	t.Run("embedded", func(t *testing.T) {
+		server := miniredis.RunT(t)
+		server.ClockTTL(true)
+		test(t, newClient(t, server.Addr()))
+	})
+}
+
+func newClient(t testing.TB, addr string) *redis.Client {
+	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: addr}))
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+// newLedger makes a ledger of its own for a test: no other test sees its keys.
+func newLedger(t testing.TB, rdb redis.UniversalClient, project quota.Project, scale int) *quota.Ledger {
+	t.Helper()
+	ledger, err := quota.NewLedger(quota.Options{
+		Redis: rdb, Projects: map[string]quota.Project{"p": project}, Scale: scale,
+		KeyPrefix: fmt.Sprintf("%s-%p:", t.Name(), &project),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ledger
+}
+
+// gmailWith is the May 2026 price list with other limits.
+func gmailWith(t testing.TB, user, project int64) *quota.PriceList {
+	t.Helper()
+	list, err := quota.LoadList("gmail-2026-05")
+	if err == nil {
+		list, err = list.WithLimit(quota.LimitUserMinute, user)
+	}
+	if err == nil {
+		list, err = list.WithLimit(quota.LimitProjectMinute, project)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}

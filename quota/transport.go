@@ -1,0 +1,116 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Transport charges every request to the ledger before it sends it: each page,
+// each retry, each attempt. It recognises the API method by the request's path;
+// for whom and in which lane comes from the request's context, see [WithCaller].
+// A request that does not fit is not sent, and the error is the ledger's (see
+// [Ledger.Take]); through Google's client it is found with [errors.As].
+//
+// Transport is safe for concurrent use. Ledger is required.
+type Transport struct {
+	Base   http.RoundTripper // http.DefaultTransport if nil
+	Ledger *Ledger
+
+	// Observe, if set, is told of every request that was charged or refused. It
+	// must be quick and safe for concurrent use.
+	Observe func(Observation)
+
+	queue queue
+}
+
+// Observation is what became of one request at the ledger.
+type Observation struct {
+	Caller Caller
+	Call   Call
+	Cost   int64
+	Waited time.Duration // in place, including the ledger's own answers
+	Err    error         // nil: charged and sent
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := t.charge(r); err != nil {
+		if r.Body != nil {
+			r.Body.Close() // a RoundTripper closes the body, also on errors
+		}
+		return nil, err
+	}
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return base.RoundTrip(r)
+}
+
+func (t *Transport) charge(r *http.Request) error {
+	ctx := r.Context()
+	c, ok := CallerFrom(ctx)
+	if !ok {
+		return ErrNoCaller
+	}
+	call := Recognise(r)
+	cost, err := t.Ledger.Cost(c.Project, call)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if c.MaxWait > 0 {
+		err = t.takeInLine(ctx, c, call.API, cost)
+	} else {
+		_, err = t.Ledger.Take(ctx, c, call.API, cost)
+	}
+	waited := time.Since(start)
+	t.Ledger.metrics.waits.WithLabelValues(string(c.Lane)).Observe(waited.Seconds())
+	if t.Observe != nil {
+		t.Observe(Observation{Caller: c, Call: call, Cost: cost, Waited: waited, Err: err})
+	}
+	return err
+}
+
+// takeInLine waits in place for up to c.MaxWait. All calls of one account and
+// lane stand in one line, so that a hundred waiting calls ask the ledger no more
+// often than one. When the first in line must wait longer than it may, all that
+// stand behind it and ask for as much are told the same.
+func (t *Transport) takeInLine(ctx context.Context, c Caller, api string, cost int64) error {
+	line, err := t.queue.enter(ctx, lineKey{c.Project, c.User, api, c.Lane})
+	if err != nil {
+		return err
+	}
+	defer t.queue.leave(line)
+	deadline := time.Now().Add(c.MaxWait)
+	for {
+		if denied := line.denied(cost); denied != nil {
+			return denied
+		}
+		_, err := t.Ledger.Take(ctx, c, api, cost)
+		var denied *DeniedError
+		if !errors.As(err, &denied) {
+			return err
+		}
+		if time.Now().Add(denied.RetryAfter).After(deadline) {
+			line.deny(denied)
+			return denied
+		}
+		if err := sleep(ctx, denied.RetryAfter); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
