@@ -15,34 +15,42 @@ import (
 // again. Of concurrent calls, one creates. The error is [jobs.ErrNotFound] when
 // there is no such account.
 func (s *Store) StartBackfill(ctx context.Context, email string) (job jobs.Job, created bool, err error) {
-	err = s.write(ctx, func(x *tx) error {
-		r, err := x.load(ctx, jobs.BackfillID(email))
-		if err == nil && !r.State.Terminal() {
-			job, created = r.Job, false
-			return nil
-		}
-		if err != nil && !errors.Is(err, jobs.ErrNotFound) {
+	for done := false; !done; {
+		err := s.write(ctx, func(x *tx) (err error) {
+			job, created, done, err = x.startBackfill(ctx, normal(email))
 			return err
-		}
-		var project string
-		if err := x.QueryRowContext(ctx, "SELECT project FROM accounts WHERE email = ?", normal(email)).Scan(&project); err != nil {
-			return fmt.Errorf("account %q: %w", email, notFound(err))
-		}
-		if r == nil {
-			r, err = x.insertBackfill(ctx, normal(email), project)
-		} else {
-			err = x.reset(ctx, r, project)
-		}
+		})
 		if err != nil {
-			return err
+			return jobs.Job{}, false, fmt.Errorf("start backfill of %q: %w", email, err)
 		}
-		job, created = r.Job, true
-		return nil
-	})
-	if err != nil {
-		return jobs.Job{}, false, fmt.Errorf("start backfill: %w", err)
 	}
 	return job, created, nil
+}
+
+// startBackfill is one step of [Store.StartBackfill]; it is not done while an
+// ended job has items left to clear.
+func (x *tx) startBackfill(ctx context.Context, email string) (job jobs.Job, created, done bool, err error) {
+	r, err := x.load(ctx, jobs.BackfillID(email))
+	if err == nil && !r.State.Terminal() {
+		return r.Job, false, true, nil
+	}
+	if err != nil && !errors.Is(err, jobs.ErrNotFound) {
+		return jobs.Job{}, false, false, err
+	}
+	var project string
+	if err := x.QueryRowContext(ctx, "SELECT project FROM accounts WHERE email = ?", email).Scan(&project); err != nil {
+		return jobs.Job{}, false, false, fmt.Errorf("account: %w", notFound(err))
+	}
+	if r == nil {
+		r, err = x.insertBackfill(ctx, email, project)
+		done = err == nil
+	} else {
+		done, err = x.reset(ctx, r, project)
+	}
+	if err != nil || !done {
+		return jobs.Job{}, false, false, err
+	}
+	return r.Job, true, true, nil
 }
 
 func (x *tx) insertBackfill(ctx context.Context, email, project string) (*row, error) {
@@ -55,18 +63,29 @@ func (x *tx) insertBackfill(ctx context.Context, email, project string) (*row, e
 	return x.load(ctx, id)
 }
 
-// reset turns an ended job into a new run of itself.
-func (x *tx) reset(ctx context.Context, r *row, project string) error {
-	for _, table := range []string{"items", "failures"} {
-		if _, err := x.ExecContext(ctx, "DELETE FROM "+table+" WHERE job = ?", r.num); err != nil {
-			return fmt.Errorf("clear %s of job %q: %w", table, r.ID, err)
-		}
+// clearAtOnce is how many items one transaction clears, so that clearing those
+// of a large mailbox does not hold up other writers for seconds.
+const clearAtOnce = 10_000
+
+// reset turns an ended job into a new run of itself. It is not done, and only
+// cleared some items, when there are more of them than one transaction clears.
+func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err error) {
+	res, err := x.ExecContext(ctx, `DELETE FROM items WHERE job = ? AND id IN
+		(SELECT id FROM items WHERE job = ? LIMIT ?)`, r.num, r.num, clearAtOnce)
+	if err != nil {
+		return false, fmt.Errorf("clear items: %w", err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == clearAtOnce {
+		return false, err
+	}
+	if _, err := x.ExecContext(ctx, "DELETE FROM failures WHERE job = ?", r.num); err != nil {
+		return false, fmt.Errorf("clear failures: %w", err)
 	}
 	r.Job = jobs.Job{
 		ID: r.ID, Kind: r.Kind, Account: r.Account, Project: project,
 		State: jobs.Queued, Epoch: r.Epoch + 1, CreatedAt: r.CreatedAt,
 	}
-	return x.save(ctx, r)
+	return true, x.save(ctx, r)
 }
 
 // Job returns one job, or [jobs.ErrNotFound].

@@ -89,6 +89,35 @@ func TestRunAgainStartsOverAndKnowsWhatIsStored(t *testing.T) {
 	}
 }
 
+func TestRunAgainClearsManyItems(t *testing.T) {
+	s, job := claimed(t)
+	ctx := t.Context()
+	must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), jobs.Page{IDs: ids(20_001)}))
+	must[jobs.Job](t)(s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.Failed}))
+	var created atomic.Int32
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			_, fresh, err := s.StartBackfill(ctx, ann)
+			if err != nil {
+				t.Errorf("StartBackfill = %v", err)
+			}
+			if fresh {
+				created.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	job = must[jobs.Job](t)(s.Job(ctx, job.ID))
+	if created.Load() != 1 || job.Epoch != 2 {
+		t.Errorf("%d calls started the new run, epoch %d; want 1 and 2", created.Load(), job.Epoch)
+	}
+	job = must[jobs.Job](t)(s.Claim(ctx, job.Ref(), hour))
+	if left := must[[]jobs.Item](t)(s.NextItems(ctx, job.Ref(), 0, 10)); len(left) != 0 {
+		t.Errorf("the new run inherits items: %+v", left)
+	}
+}
+
 func TestLiveJobsAreThoseNotTerminal(t *testing.T) {
 	s := fresh(t)
 	ctx := t.Context()
