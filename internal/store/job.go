@@ -65,7 +65,7 @@ func (x *tx) insertBackfill(ctx context.Context, email, project string) (*row, e
 
 // clearAtOnce is how many items one transaction clears, so that clearing those
 // of a large mailbox does not hold up other writers for seconds.
-const clearAtOnce = 10_000
+const clearAtOnce = 2_000
 
 // reset turns an ended job into a new run of itself. It is not done, and only
 // cleared some items, when there are more of them than one transaction clears.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -90,9 +91,14 @@ func TestRunAgainStartsOverAndKnowsWhatIsStored(t *testing.T) {
 }
 
 func TestRunAgainClearsManyItems(t *testing.T) {
-	s, job := claimed(t)
-	ctx := t.Context()
-	must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), jobs.Page{IDs: ids(20_001)}))
+	path := filepath.Join(t.TempDir(), "headroom.db")
+	s := open(t, path)
+	ctx, job := t.Context(), start(t, s)
+	raw := must[*sql.DB](t)(sql.Open("sqlite", path))
+	defer raw.Close()
+	must[sql.Result](t)(raw.ExecContext(ctx, `INSERT INTO items (job, id, seq, state)
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4001)
+		SELECT num, 'm' || i, i, 'pending' FROM n, jobs`))
 	must[jobs.Job](t)(s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.Failed}))
 	var created atomic.Int32
 	var wg sync.WaitGroup

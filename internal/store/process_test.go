@@ -22,6 +22,8 @@ import (
 const (
 	childEnv  = "HEADROOM_STORE_TEST_CHILD"
 	childDoes = "HEADROOM_STORE_TEST_DOES"
+
+	workForEver = "work for ever"
 )
 
 // child is the main function of such a process: it works on ann's backfill
@@ -36,17 +38,14 @@ func child(path, does string, out io.Writer) int {
 		return 1
 	}
 	defer s.Close()
-	commits := 1
-	if does == "never end a slice" {
-		commits = 1 << 30
-	}
+	endless := does == workForEver
 	for {
 		job, err := s.Job(ctx, jobs.BackfillID(ann))
 		if err == nil && job.State.Terminal() {
 			return 0
 		}
 		if err == nil {
-			err = work(ctx, s, job.Ref(), commits, out)
+			err = work(ctx, s, job.Ref(), endless, out)
 		}
 		switch {
 		case err == nil, errors.Is(err, jobs.ErrHeld), errors.Is(err, jobs.ErrStale), errors.Is(err, jobs.ErrSliceDone):
@@ -57,19 +56,19 @@ func child(path, does string, out io.Writer) int {
 	}
 }
 
-// work is one slice of at most so many commits.
-func work(ctx context.Context, s *store.Store, ref jobs.TaskRef, commits int, out io.Writer) error {
+// work is one slice: one commit, or endless ones, also when nothing is left.
+func work(ctx context.Context, s *store.Store, ref jobs.TaskRef, endless bool, out io.Writer) error {
 	job, err := s.Claim(ctx, ref, 200*time.Millisecond)
 	if err != nil {
 		return err
 	}
 	ref = job.Ref()
-	for range commits {
+	for again := true; again; again = endless {
 		items, err := s.NextItems(ctx, ref, 0, 10)
 		if err != nil {
 			return err
 		}
-		if len(items) == 0 {
+		if len(items) == 0 && !endless {
 			_, err := s.Finish(ctx, ref, jobs.Finish{State: jobs.Completed})
 			return err
 		}
@@ -156,10 +155,10 @@ func TestProcessesShareOneJob(t *testing.T) {
 // A process that is killed at any moment leaves whole commits or nothing, and
 // its job to whoever claims it when the lease has run out.
 func TestKilledProcessesLeaveWholeCommits(t *testing.T) {
-	const n = 5000
+	const n = 1500
 	path, s, _ := listedForChildren(t, n)
 	for kill := range 4 {
-		cmd, lines := spawn(t, path, "never end a slice")
+		cmd, lines := spawn(t, path, workForEver)
 		for range 3 + kill {
 			if line, open := <-lines; !open || line != "committed" {
 				t.Fatalf("process says %q", line)
