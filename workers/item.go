@@ -98,16 +98,10 @@ func (h *handler) parse(raw []byte) (subject string, err error) {
 // be its own: it is gone, or will never work, or is tried again later, each
 // time later, until it is given up.
 func faulted(job string, item jobs.Item, err error, now time.Time) *outcome {
-	class, reason := jobs.ClassTransient, ""
-	if call, ok := errors.AsType[*jobs.CallError](err); ok {
-		class, reason = call.Class, call.Reason
-	}
-	if reason == "" {
-		reason = err.Error()
-	}
+	class, reason := sortFault(err)
 	attempts := item.Attempts + 1
 	out := &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: jobs.ItemFailed, Failure: &jobs.Failure{
-		Job: job, ID: item.ID, Phase: "fetch", Class: class, Reason: clip(reason),
+		Job: job, ID: item.ID, Phase: "fetch", Class: class, Reason: reason,
 		Attempts: attempts, FirstAt: now.UTC(), LastAt: now.UTC(),
 	}}}
 	switch class {
@@ -123,6 +117,19 @@ func faulted(job string, item jobs.Item, err error, now time.Time) *outcome {
 		}
 	}
 	return out
+}
+
+// sortFault returns the class of a fetch's error and Google's reason, or the
+// error's text where there is none.
+func sortFault(err error) (jobs.Class, string) {
+	class, reason := jobs.ClassTransient, ""
+	if call, ok := errors.AsType[*jobs.CallError](err); ok {
+		class, reason = call.Class, call.Reason
+	}
+	if reason == "" {
+		reason = err.Error()
+	}
+	return class, clip(reason)
 }
 
 // clip bounds a text that came from outside.

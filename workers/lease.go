@@ -40,23 +40,27 @@ func (s *slice) renew(ctx context.Context, held time.Time) (err error) {
 	lease := s.opts.Lease
 	tick := time.NewTicker(lease / 3)
 	defer tick.Stop()
+	expiry := time.NewTimer(time.Until(held.Add(lease)))
+	defer expiry.Stop()
+	last := errors.New("no attempt was made")
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-expiry.C:
+			return fmt.Errorf("lease of job %s could not be renewed in time: %w", s.job.ID, last)
 		case <-tick.C:
 		}
 		asked := time.Now()
 		attempt, cancel := context.WithDeadline(ctx, held.Add(lease))
-		err := s.opts.Store.Renew(attempt, s.ref, lease)
+		last = s.opts.Store.Renew(attempt, s.ref, lease)
 		cancel()
 		switch {
-		case err == nil:
+		case last == nil:
 			held = asked
-		case errors.Is(err, jobs.ErrStale):
-			return err
-		case ctx.Err() == nil && time.Since(held) >= lease:
-			return fmt.Errorf("lease of job %s could not be renewed in time: %w", s.job.ID, err)
+			expiry.Reset(time.Until(held.Add(lease)))
+		case errors.Is(last, jobs.ErrStale):
+			return last
 		}
 	}
 }

@@ -2,7 +2,6 @@ package workers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,33 +14,20 @@ const outageStreak = 10
 
 // judge decides whether a streak of faults was an outage, in which case the job
 // backs off and the items are as if never tried, or the items' own fault, in
-// which case their attempts count and it returns nil. The proof is a message
-// that was fetched before: when Google still serves that one, it is not out.
-// With no such message at hand, it is an outage as long as one of the items was
-// on its first attempt; the others have been found at fault before.
+// which case their attempts count and it returns nil. When no message is at
+// hand that could prove it, it is an outage as long as one of the items was on
+// its first attempt; the others have been found at fault before.
 func (s *slice) judge(ctx, calls context.Context, suspects []suspect) *ending {
-	last := suspects[len(suspects)-1].result.Failure
-	outage := breaks(fmt.Errorf("none of the last %d fetches from %s worked, the last for %s", s.lasting.streak, s.job.Account, last.Reason))
-	if s.lasting.good == "" {
-		for _, suspect := range suspects {
-			if suspect.first {
-				return outage
-			}
-		}
-	} else if err := s.box.Fetch(calls, s.lasting.good, func(jobs.Fetched) error { return nil }); err != nil {
-		if ctx.Err() != nil || interrupted(calls) {
-			return endingOfCall(ctx, calls, err, time.Now())
-		}
-		if end := endingOf(err, time.Now()); end != nil {
-			return end
-		}
-		call, ok := errors.AsType[*jobs.CallError](err)
-		if !ok || call.Class != jobs.ClassGone {
-			return outage
-		}
-		s.lasting.good = "" // deleted by now; but that is an answer
+	last := suspects[len(suspects)-1].result.Failure.Reason
+	proven, end := s.probe(ctx, calls)
+	if end != nil {
+		return end
 	}
-
+	for _, suspect := range suspects {
+		if !proven && suspect.first {
+			return s.outage(last)
+		}
+	}
 	s.lasting.streak = 0
 	results := make([]jobs.Result, len(suspects))
 	for i, suspect := range suspects {
@@ -51,4 +37,33 @@ func (s *slice) judge(ctx, calls context.Context, suspects []suspect) *ending {
 		return breaks(err)
 	}
 	return nil
+}
+
+// probe fetches a message that was fetched before. When Google still serves it,
+// it is not out, and the streak is over. Proven is false when there is no such
+// message; end is set when Google is out, or for any other reason to stop.
+func (s *slice) probe(ctx, calls context.Context) (proven bool, end *ending) {
+	if s.lasting.good == "" {
+		return false, nil
+	}
+	err := s.box.Fetch(calls, s.lasting.good, func(jobs.Fetched) error { return nil })
+	if err != nil {
+		if ctx.Err() != nil || interrupted(calls) {
+			return false, endingOfCall(ctx, calls, err, time.Now())
+		}
+		if end := endingOf(err, time.Now()); end != nil {
+			return false, end
+		}
+		class, reason := sortFault(err)
+		if class != jobs.ClassGone {
+			return false, s.outage(reason)
+		}
+		s.lasting.good = "" // deleted by now; but that is an answer
+	}
+	s.lasting.streak = 0
+	return true, nil
+}
+
+func (s *slice) outage(last string) *ending {
+	return breaks(fmt.Errorf("none of the last %d fetches from %s worked, the last for %s", s.lasting.streak, s.job.Account, last))
 }

@@ -14,16 +14,9 @@ import (
 	"headroom/quota"
 )
 
-const (
-	// inPlace is the longest wait that is spent inside a slice; the queue,
-	// which keeps due times in whole seconds, takes the longer ones.
-	inPlace = time.Second
-	// margin is what a slice keeps of its task's timeout for its last writes.
-	margin = 5 * time.Second
-	// drainGrace is how long what is in flight may take after the process was
-	// asked to stop.
-	drainGrace = 750 * time.Millisecond
-)
+// inPlace is the longest wait that is spent inside a slice; the queue, which
+// keeps due times in whole seconds, takes the longer ones.
+const inPlace = time.Second
 
 // handler runs the slices of one lane. It implements [asynq.Handler].
 type handler struct {
@@ -152,59 +145,6 @@ func (s *slice) work(ctx context.Context) (end ending) {
 		}
 	}
 	return s.fetch(ctx, calls)
-}
-
-// errDraining is the cause with which the calls of a slice are ended when the
-// process stops.
-var errDraining = errors.New("the worker is shutting down")
-
-// callContext returns the context for the slice's calls to Google, a child of
-// ctx that ends earlier: so long before the task's own deadline that what has
-// been fetched can still be committed, and a grace after the process was asked
-// to stop. Done must be called, and waits for the goroutine that watches.
-func (s *slice) callContext(ctx context.Context) (calls context.Context, done func()) {
-	calls, cancel := context.WithCancelCause(ctx)
-	stop := context.CancelFunc(func() {})
-	if deadline, ok := ctx.Deadline(); ok {
-		calls, stop = context.WithDeadline(calls, deadline.Add(-margin))
-	}
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-calls.Done():
-			return
-		case <-s.drain:
-		}
-		grace := time.NewTimer(drainGrace)
-		defer grace.Stop()
-		select {
-		case <-calls.Done():
-		case <-grace.C:
-			cancel(errDraining)
-		}
-	}()
-	return calls, func() {
-		cancel(nil)
-		stop()
-		<-watched
-	}
-}
-
-// interrupted reports whether calls, from [slice.callContext], were cut off
-// because the process stops.
-func interrupted(calls context.Context) bool {
-	return errors.Is(context.Cause(calls), errDraining)
-}
-
-// stopping reports whether no more work should be started.
-func (s *slice) stopping() bool {
-	select {
-	case <-s.drain:
-		return true
-	default:
-		return !time.Now().Before(s.over)
-	}
 }
 
 // recovered turns what recover returned into an error, logged and counted.

@@ -1,0 +1,348 @@
+package workers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hibiken/asynq"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+func TestASliceBringsASmallMailbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 25, perPage: 10})
+		if err := b.slice(b.ref); err != nil {
+			t.Fatalf("slice = %v, want nil", err)
+		}
+		row := b.store.job(b.ref.Job)
+		if row.State != jobs.Completed || row.Progress.Stored != 25 || row.Progress.Expected != 25 || row.Checkpoint.HistoryID != 77 {
+			t.Errorf("row = %+v, want 25 stored, completed, history id 77", row)
+		}
+		got := b.store.messages[ann+"/m7"]
+		got.SHA256 = ""
+		want := jobs.Message{Account: ann, ID: "m7", HistoryID: 5, Labels: []string{"INBOX"}, Size: 27,
+			Subject: "about m7", ParseStatus: jobs.Parsed}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("message m7 (-want +got):\n%s", diff)
+		}
+		if len(b.queue.refs) != 0 {
+			t.Errorf("enqueued %v, want no successor of a completed job", b.queue.refs)
+		}
+		if first := b.box.calls[:2]; first[0] != "profile" || first[1] != "list " {
+			t.Errorf("first calls %q, want the profile before the listing", first)
+		}
+	})
+}
+
+func TestASliceWhoseTimeIsOverHandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 100, latency: 700 * time.Millisecond})
+		started := time.Now()
+		if err := b.slice(b.ref); err != nil {
+			t.Fatalf("slice = %v, want nil", err)
+		}
+		// Two calls of 0.7 s to list, then rounds of 7 from 1.4 s on: the fifth
+		// ends at 4.9 s, and the sixth is the last to begin within 5 s.
+		if took := time.Since(started); took != 5600*time.Millisecond {
+			t.Errorf("slice took %s, want 5.6s", took)
+		}
+		row := b.store.job(b.ref.Job)
+		if row.Progress.Stored != 42 || row.Slice != 1 || !row.LeaseUntil.IsZero() || row.State != jobs.Running {
+			t.Errorf("row = %+v, want 42 stored, at slice 1, nobody's", row)
+		}
+		if diff := cmp.Diff([]jobs.TaskRef{b.ref.Next()}, b.queue.refs); diff != "" {
+			t.Errorf("enqueued (-want +got):\n%s", diff)
+		}
+		for i := range 42 {
+			if id := fmt.Sprintf("get m%d", i); b.box.made(id) != 1 {
+				t.Errorf("%q was made %d times, want once", id, b.box.made(id))
+			}
+		}
+		if row := b.toEnd(); row.Progress.Stored != 100 || row.State != jobs.Completed {
+			t.Errorf("row at the end = %+v, want all 100", row)
+		}
+		if b.box.most != 7 {
+			t.Errorf("most in flight = %d, want 7", b.box.most)
+		}
+	})
+}
+
+func TestATaskThatIsNotTheJobsSliceDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 5})
+		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Epoch, j.Slice = 3, 4 })
+		at := b.store.job(b.ref.Job).Ref()
+		for _, tt := range []struct {
+			name string
+			ref  jobs.TaskRef
+			puts []jobs.TaskRef
+		}{
+			{"an older epoch", jobs.TaskRef{Job: at.Job, Epoch: 2, Slice: 4}, nil},
+			{"a slice not reached", jobs.TaskRef{Job: at.Job, Epoch: 3, Slice: 5}, nil},
+			{"a job that is unknown", jobs.TaskRef{Job: "backfill:nobody@example.com", Epoch: 1}, nil},
+			{"a slice done before", jobs.TaskRef{Job: at.Job, Epoch: 3, Slice: 2}, []jobs.TaskRef{at}},
+		} {
+			b.queue.refs = nil
+			if err := b.slice(tt.ref); err != nil {
+				t.Errorf("%s: slice = %v, want nil", tt.name, err)
+			}
+			if diff := cmp.Diff(tt.puts, b.queue.refs); diff != "" {
+				t.Errorf("%s: enqueued (-want +got):\n%s", tt.name, diff)
+			}
+		}
+		if len(b.box.calls) != 0 || len(b.store.written()) != 0 {
+			t.Errorf("calls %q, writes %q, want none", b.box.calls, b.store.written())
+		}
+		if err := b.ProcessTask(t.Context(), asynq.NewTask(jobs.TaskType, []byte("no json"))); err != nil {
+			t.Errorf("a task that means nothing = %v, want it dropped", err)
+		}
+	})
+}
+
+func TestASuccessorThatCouldNotBeEnqueuedIsMadeUpFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 100, latency: time.Second})
+		b.queue.err = errors.New("redis: connection refused")
+		if err := b.slice(b.ref); !errors.Is(err, b.queue.err) || !isFailure(err) {
+			t.Fatalf("slice = %v, want the queue's error, for Asynq to retry", err)
+		}
+		b.queue.err = nil
+		if err := b.slice(b.ref); err != nil {
+			t.Fatalf("rerun = %v, want nil", err)
+		}
+		if diff := cmp.Diff([]jobs.TaskRef{b.ref.Next()}, b.queue.refs); diff != "" {
+			t.Errorf("enqueued (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAHeldJobIsTriedWhenItsLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 5})
+		until := time.Now().Add(3 * time.Second)
+		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.LeaseUntil = until })
+		parked := b.mustPark(b.ref)
+		if !parked.Until.Equal(until) || parked.For != "the lease of another run" {
+			t.Errorf("parked %v, want until the lease ends at %s", parked, until)
+		}
+		if row := b.store.job(b.ref.Job); row.Failures != 0 || row.Refusals != 0 {
+			t.Errorf("row = %+v, want nothing counted", row)
+		}
+
+		<-time.After(3 * time.Second)
+		if err := b.slice(b.ref); err != nil {
+			t.Fatalf("slice after the lease = %v, want nil", err)
+		}
+		// The epoch is part of the task's id: the work goes on under a new one.
+		next := jobs.TaskRef{Job: b.ref.Job, Epoch: 2, Slice: 1}
+		if diff := cmp.Diff([]jobs.TaskRef{next}, b.queue.refs); diff != "" {
+			t.Errorf("enqueued (-want +got):\n%s", diff)
+		}
+		if err := b.slice(next); err != nil || b.store.job(b.ref.Job).State != jobs.Completed {
+			t.Errorf("slice of the new epoch = %v, row %+v, want it completed", err, b.store.job(b.ref.Job))
+		}
+		if err := b.slice(b.ref); err != nil {
+			t.Errorf("the old epoch's task = %v, want it dropped", err)
+		}
+	})
+}
+
+func TestALostLeaseStopsTheSliceWithoutAnotherWrite(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		lose func(b *rig)
+		at   time.Duration // when the slice must be over
+	}{
+		{"another owner", func(b *rig) {
+			time.AfterFunc(time.Second, func() { b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Epoch++ }) })
+		}, 5 * time.Second / 3}, // with the next renewal
+		{"a store that does not answer renewals", func(b *rig) {
+			b.store.hook = func(op string) error {
+				if op == "renew" {
+					return errors.New("database is locked")
+				}
+				return nil
+			}
+		}, 5 * time.Second}, // when the lease may be another's
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newRig(t, &memMailbox{n: 50, slow: 20 * time.Second})
+				tt.lose(b)
+				started := time.Now()
+				if err := b.slice(b.ref); err != nil {
+					t.Fatalf("slice = %v, want nil", err)
+				}
+				if took := time.Since(started).Round(time.Millisecond); took != tt.at.Round(time.Millisecond) {
+					t.Errorf("slice ended after %s, want %s", took, tt.at)
+				}
+				for _, write := range []string{"end", "park", "finish"} {
+					if slices.Contains(b.store.written(), write) {
+						t.Errorf("writes %q, want no %s after the lease was lost", b.store.written(), write)
+					}
+				}
+				if len(b.queue.refs) != 0 {
+					t.Errorf("enqueued %v, want nothing", b.queue.refs)
+				}
+			})
+		})
+	}
+}
+
+func TestTheLeaseOfALongSliceIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 1, latency: 12 * time.Second})
+		go func() { // a second run of the same task comes in between
+			<-time.After(9 * time.Second)
+			if parked := b.mustPark(b.ref); parked.For != "the lease of another run" {
+				t.Errorf("second run: %v, want it to wait for the lease", parked)
+			}
+		}()
+		b.toEnd()
+		if row := b.store.job(b.ref.Job); row.Epoch != 1 || row.Progress.Stored != 1 {
+			t.Errorf("row = %+v, want epoch 1 still", row)
+		}
+	})
+}
+
+func TestShutdownLetsASliceEndWithinASecond(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		latency time.Duration
+		stored  int64
+	}{
+		{"what is nearly done is waited for", 600 * time.Millisecond, 14},
+		{"what drags on is cut off, and stays pending", 40 * time.Second, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newRig(t, &memMailbox{n: 40, slow: tt.latency})
+				time.AfterFunc(time.Second, func() { close(b.stop) })
+				started := time.Now()
+				if err := b.slice(b.ref); err != nil {
+					t.Fatalf("slice = %v, want nil", err)
+				}
+				if took := time.Since(started); took > 2*time.Second {
+					t.Errorf("slice ended %s after the stop, want a second at most", took-time.Second)
+				}
+				row := b.store.job(b.ref.Job)
+				if row.Progress.Stored != tt.stored || row.Slice != 1 || row.Failures != 0 || len(b.queue.refs) != 1 {
+					t.Errorf("row %+v, enqueued %v, want %d stored and a successor", row, b.queue.refs, tt.stored)
+				}
+				for _, item := range b.store.jobs[b.ref.Job].items {
+					if item.Attempts != 0 {
+						t.Errorf("item %s has %d attempts, want none", item.ID, item.Attempts)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAPanicIsAFailureAndHarmsNobody(t *testing.T) {
+	for _, where := range []string{"get m3", "list ", "commit", "next", "blob", "renew", "claim", "park", "end"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newRig(t, &memMailbox{n: 100, latency: 500 * time.Millisecond})
+				once := false
+				boom := func(op string) error {
+					if op == where && !once {
+						once = true
+						panic("boom at " + op)
+					}
+					if where == "park" && op == "get m3" && !once { // so that there is a reason to
+						return denied(2 * time.Second)
+					}
+					return nil
+				}
+				b.store.hook = boom
+				b.box.fault = func(call string, _ int) error { return boom(call) }
+				err := b.slice(b.ref)
+				switch where {
+				case "claim", "park", "end": // the row could not say so
+					if err == nil || !isFailure(err) {
+						t.Fatalf("slice = %v, want an error that Asynq retries", err)
+					}
+				case "renew":
+					if err != nil {
+						t.Fatalf("slice = %v, want it lost", err)
+					}
+				default:
+					parked, ok := err.(*ParkedError)
+					if !ok || !strings.Contains(parked.For, "boom at "+where) {
+						t.Fatalf("slice = %v, want it parked for the panic", err)
+					}
+					if row := b.store.job(b.ref.Job); row.Failures == 0 && row.Progress.Stored == 0 {
+						t.Errorf("row = %+v, want a failure counted", row)
+					}
+				}
+				<-time.After(6 * time.Second) // any lease is over
+				if row := b.toEnd(); row.State != jobs.Completed || row.Progress.Stored != 100 {
+					t.Errorf("row at the end = %+v, want all 100", row)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatBlocksAJobOrFailsItForGood(t *testing.T) {
+	call := func(class jobs.Class, reason string) error {
+		return &jobs.CallError{Class: class, Reason: reason, Err: errors.New("Google says no")}
+	}
+	for _, tt := range []struct {
+		name string
+		at   string
+		err  error
+		want jobs.State
+		says string
+	}{
+		{"a revoked grant, found by the profile", "profile", call(jobs.ClassAccount, "invalid_grant"), jobs.Blocked, "invalid_grant"},
+		{"a scope that is missing, found by a get", "get m9", call(jobs.ClassAccount, "insufficientPermissions"), jobs.Blocked, "insufficientPermissions"},
+		{"an API that is switched off", "list ", call(jobs.ClassProject, "accessNotConfigured"), jobs.Blocked, "accessNotConfigured"},
+		{"a project that the ledger does not know", "profile", fmt.Errorf("project p: %w", quota.ErrUnknownProject), jobs.Blocked, "google.projects"},
+		{"a cost beyond the ceiling", "get m9", fmt.Errorf("20 units over the ceiling of 12: %w", quota.ErrNeverFits), jobs.Failed, "20 units over the ceiling of 12"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newRig(t, &memMailbox{n: 20, latency: 10 * time.Millisecond})
+				b.box.fault = func(name string, _ int) error {
+					if name == tt.at {
+						return tt.err
+					}
+					return nil
+				}
+				if err := b.slice(b.ref); err != nil {
+					t.Fatalf("slice = %v, want nil", err)
+				}
+				row := b.store.job(b.ref.Job)
+				if row.State != tt.want || !strings.Contains(row.LastError, tt.says) || !row.LeaseUntil.IsZero() {
+					t.Errorf("row = %+v, want it %s, saying %q", row, tt.want, tt.says)
+				}
+				if stored := int64(len(b.store.messages)); stored != row.Progress.Stored {
+					t.Errorf("%d messages stored, counted %d", stored, row.Progress.Stored)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAccountThatIsGoneBlocksItsJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 5})
+		ref := b.store.start("stranger@example.com")
+		if err := b.slice(ref); err != nil {
+			t.Fatalf("slice = %v, want nil", err)
+		}
+		if row := b.store.job(ref.Job); row.State != jobs.Blocked || !strings.Contains(row.LastError, "stranger@example.com") {
+			t.Errorf("row = %+v, want it blocked, naming the account", row)
+		}
+	})
+}
