@@ -108,10 +108,10 @@ func Default() Config {
 		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
 		Store: Store{Path: "headroom-data/headroom.db", Blobs: "headroom-data/blobs"},
 		Worker: Worker{
-			Concurrency:          100,
+			Concurrency:          200,
 			InFlight:             7,
 			Slice:                5 * time.Second,
-			Lease:                6 * time.Second,
+			Lease:                5 * time.Second,
 			MessageBytesInFlight: 128 << 20,
 		},
 		Scheduler: Scheduler{Tick: "@every 2s"},
