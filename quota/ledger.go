@@ -196,7 +196,7 @@ func (l *Ledger) decide(c Caller, p *plan, cost int64, reply []int64) (Decision,
 	if reply[replyAdmitted] == 1 {
 		d := Decision{Granted: reply[replyGranted], At: at, Usage: make([]Usage, len(p.windows))}
 		for i, w := range p.windows {
-			d.Usage[i] = Usage{Limit: w.limit, Units: w.units, Ceiling: w.ceiling, Used: reply[replyUsed+i]}
+			d.Usage[i] = Usage{Limit: w.limit, Units: w.units, Ceiling: w.ceiling, Used: reply[replyUsed+i] + reply[replyGranted]}
 		}
 		l.metrics.count(c, "admitted", "")
 		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(d.Granted))

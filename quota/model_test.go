@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -25,7 +26,7 @@ type model struct {
 type modelWindow struct {
 	buckets map[int64]int64
 	newest  int64
-	paid    map[quota.Lane]float64 // us
+	paid    map[quota.Lane]int64 // us
 }
 
 type modelAnswer struct {
@@ -36,50 +37,65 @@ type modelAnswer struct {
 	used    map[string]int64
 }
 
-func (m *model) window(limit, user string) *modelWindow {
-	key := limit
+func windowKey(limit, user string) string {
 	if limit == quota.LimitUserMinute {
-		key += user
+		return limit + " " + user
 	}
+	return limit
+}
+
+func (m *model) window(limit, user string) *modelWindow {
+	key := windowKey(limit, user)
 	if m.state[key] == nil {
-		m.state[key] = &modelWindow{buckets: map[int64]int64{}, paid: map[quota.Lane]float64{}}
+		m.state[key] = &modelWindow{buckets: map[int64]int64{}, paid: map[quota.Lane]int64{}}
 	}
 	return m.state[key]
 }
 
-// settle moves the window to the bucket of now and returns what it still counts.
-func (w *modelWindow) settle(now, width, n int64) int64 {
+// settled returns the window as it stands at now, what it counts, and whether
+// its units became young again.
+func (w *modelWindow) settled(now, width, n int64) (at *modelWindow, used int64, restamped bool) {
+	at = &modelWindow{buckets: map[int64]int64{}, newest: w.newest, paid: maps.Clone(w.paid)}
 	bucket := now / width
-	switch {
-	case bucket >= w.newest:
-		w.newest = bucket
-	case w.newest-bucket > n: // the clock is far behind: everything was spent just now
-		var sum int64
-		for _, v := range w.buckets {
-			sum += v
-		}
-		w.buckets = map[int64]int64{bucket: sum}
-		w.newest = bucket
-		clear(w.paid)
+	if bucket > w.newest {
+		at.newest = bucket
 	}
-	var sum int64
+	if w.newest-bucket > n { // the clock is far behind: everything was spent just now
+		at.newest, restamped = bucket, true
+		clear(at.paid)
+	}
+	for lane, paid := range at.paid {
+		if paid <= (at.newest-3)*width { // long ago, also for a clock that steps back
+			delete(at.paid, lane)
+		}
+	}
 	for b, v := range w.buckets {
-		if b < w.newest-n {
-			delete(w.buckets, b)
+		switch {
+		case restamped:
+			at.buckets[bucket] += v
+		case b >= at.newest-n:
+			at.buckets[b] = v
+		default:
 			continue
 		}
-		sum += v
+		used += v
 	}
-	return sum
+	return at, used, restamped
 }
 
 func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelAnswer {
 	s := m.lanes[lane]
 	answer := modelAnswer{used: map[string]int64{}}
-	room, never := want, false
+	room, never, restamped := want, false, false
+	views := map[string]*modelWindow{}
+	keep := func() {
+		for key, w := range views {
+			m.state[key] = w
+		}
+	}
 	for _, limit := range []string{quota.LimitUserMinute, quota.LimitProjectMinute} {
-		w := m.window(limit, user)
-		used := w.settle(now, m.width, m.n)
+		w, used, again := m.window(limit, user).settled(now, m.width, m.n)
+		views[windowKey(limit, user)], restamped = w, restamped || again
 		answer.used[limit] = used
 		ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
 		var wait int64
@@ -98,7 +114,7 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 		}
 		if s.Pace > 0 {
 			interval := m.interval(ceiling, s)
-			if owed := int64(math.Ceil(w.paid[lane])) - now; owed > wait && cost > 0 {
+			if owed := w.paid[lane] - now; owed > wait && cost > 0 {
 				wait, bound = owed, quota.BoundPace
 			}
 			room = min(room, int64(float64(m.width)/interval))
@@ -114,21 +130,21 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 	if never {
 		answer.wait = -1
 	}
-	if answer.wait != 0 {
+	if answer.wait != 0 || cost == 0 {
+		if restamped {
+			keep()
+		}
 		return answer
 	}
+	keep()
 	answer.granted = max(cost, min(room, want))
-	if answer.granted == 0 {
-		return answer
-	}
 	for _, limit := range []string{quota.LimitUserMinute, quota.LimitProjectMinute} {
 		w := m.window(limit, user)
 		w.buckets[w.newest] += answer.granted
 		if s.Pace > 0 {
 			ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
 			// The script counts in whole us from three buckets before the newest.
-			floor := float64(max(now-3*m.width, (w.newest-3)*m.width))
-			w.paid[lane] = math.Floor(max(w.paid[lane], floor) + float64(answer.granted)*m.interval(ceiling, s))
+			w.paid[lane] = max(w.paid[lane], now-3*m.width, (w.newest-3)*m.width) + int64(float64(answer.granted)*m.interval(ceiling, s))
 		}
 	}
 	return answer
@@ -230,7 +246,7 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 					t.Fatalf("seed %d step %d: got %+v, %v, want a refusal: %+v", seed, step, got, err, want1)
 				}
 				if deniedErr.RetryAfter.Microseconds() != want1.wait || deniedErr.Limit != want1.limit || deniedErr.Bound != want1.bound || deniedErr.Used != want1.used[want1.limit] {
-					t.Fatalf("seed %d step %d: got %+v, want %+v", seed, step, deniedErr, want1)
+					t.Fatalf("seed %d step %d: got %+v (%d us), want %+v", seed, step, deniedErr, deniedErr.RetryAfter.Microseconds(), want1)
 				}
 			default:
 				admitted++

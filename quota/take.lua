@@ -4,7 +4,7 @@
 -- KEYS[k]  one string per scope (a user, a project), with the state of its
 --          windows: a preamble, then a header per window, then a ring per window.
 -- ARGV[1]  the request, little-endian and packed:
---            u32 cost      units to charge; 0 only looks
+--            u32 cost      units to charge; 0 only looks, whatever is wanted
 --            u32 want      grant up to this many, at least cost
 --            u32 width_us  of a bucket
 --            u8  lane      0, 1 or 2: whose pace is checked
@@ -28,7 +28,7 @@
 -- Header of a window, 20 bytes:
 --   u32 rest     units in the older live buckets
 --   u32 paid 3x  per lane: when its pace is paid off, in us since 3 buckets
---                before the newest one began
+--                before the newest one began; 0: long ago
 --   u32 cur      units in the newest bucket; they move to the ring when it ends
 -- Ring of a window: n+1 x u32, bucket i at place i % (n+1).
 --
@@ -85,23 +85,36 @@ local function advance(state, p, windows)
   for j = 1, windows do
     local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + 9 * j)
     local slots = n + 1
-    if ahead < 0 and -ahead <= n then
+    local empty = rep('\0', 4 * slots)
+    if not state then
+      headers, rings = headers .. rep('\0', HEADER), rings .. empty
+    elseif ahead < 0 and -ahead <= n then
       return state, last   -- the clock stepped back a little: keep counting in the newest bucket
-    elseif not state or ahead > n then
-      headers, rings = headers .. rep('\0', HEADER), rings .. rep('\0', 4 * slots)   -- all of it is old
     elseif ahead < 0 then
       -- The clock is far behind what it was. Nothing is known of the ages, so all
       -- units count as spent just now.
       restamped = true
-      headers = headers .. rep('\0', CUR) .. pack(u32(state, at) + u32(state, at + CUR))
-      rings = rings .. rep('\0', 4 * slots)
+      headers, rings = headers .. rep('\0', CUR) .. pack(u32(state, at) + u32(state, at + CUR)), rings .. empty
     else
       local old, cur = u32(state, at), u32(state, at + CUR)   -- old: may hold units that left by now
       local rest = old + cur
-      for x = last + 1, bucket do
-        if old == 0 then break end
-        local v = u32(state, ring + 4 * (x % slots))
-        old, rest = old - v, rest - v
+      if ahead > n then
+        rest, rings = 0, rings .. empty   -- all of it is old
+      else
+        for x = last + 1, bucket do
+          if old == 0 then break end
+          local v = u32(state, ring + 4 * (x % slots))
+          old, rest = old - v, rest - v
+        end
+        -- cur goes to its place; those from there to the new bucket's are empty.
+        local x, z = last % slots, bucket % slots
+        if x < z then
+          rings = rings .. sub(state, ring + 1, ring + 4 * x) .. pack(cur) .. sub(empty, 1, 4 * (z - x)) ..
+            sub(state, ring + 4 * z + 5, ring + 4 * slots)
+        else
+          rings = rings .. sub(empty, 1, 4 * z + 4) .. sub(state, ring + 4 * z + 5, ring + 4 * x) .. pack(cur) ..
+            sub(empty, 1, 4 * (n - x))
+        end
       end
       headers = headers .. pack(rest)
       for paid = at + 4, at + 12, 4 do
@@ -109,15 +122,6 @@ local function advance(state, p, windows)
         headers = headers .. pack(left > 0 and left or 0)
       end
       headers = headers .. '\0\0\0\0'
-      -- cur goes to its place; those from there to the new bucket's are empty.
-      local x, z = last % slots, bucket % slots
-      if x < z then
-        rings = rings .. sub(state, ring + 1, ring + 4 * x) .. pack(cur) .. rep('\0', 4 * (z - x)) ..
-          sub(state, ring + 4 * z + 5, ring + 4 * slots)
-      else
-        rings = rings .. rep('\0', 4 * z + 4) .. sub(state, ring + 4 * z + 5, ring + 4 * x) .. pack(cur) ..
-          rep('\0', 4 * (n - x))
-      end
     end
     ring = ring + 4 * slots
   end
@@ -187,7 +191,7 @@ while true do
         -- coarseness, nor a caller that comes a little late.
         local e, f, g, h = byte(state, at + PAID + 1, at + PAID + 4)
         local paid, due = e + f * 256 + g * 65536 + h * 16777216, now - (newest - 3) * width
-        if paid - due > this and charge > 0 then this, part = paid - due, 2 end
+        if paid > 0 and paid - due > this and charge > 0 then this, part = paid - due, 2 end
         if paid < due - 3 * width then paid = due - 3 * width end
         paid = paid + charge * interval / 256
         paid = paid - paid % 1
@@ -224,7 +228,7 @@ while true do
     break
   end
   reply[2] = charge
-  if want <= charge or room <= charge then break end
+  if charge == 0 or want <= charge or room <= charge then break end
   want, charge = room, room
 end
 
