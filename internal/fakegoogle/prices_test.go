@@ -1,0 +1,115 @@
+package fakegoogle
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPrices(t *testing.T) {
+	for _, test := range []struct {
+		list, method, format string
+		want                 int64
+	}{
+		{"gmail-legacy", "gmail.users.messages.get", "raw", 5},
+		{"gmail-2026-05", "gmail.users.messages.get", "raw", 20},
+		{"gmail-2026-05", "gmail.users.messages.get", "minimal", 20},
+		{"gmail-2026-10", "gmail.users.messages.get", "raw", 60},
+		{"gmail-2026-10", "gmail.users.messages.get", "", 60},
+		{"gmail-2026-10", "gmail.users.messages.get", "metadata", 20},
+		{"gmail-2026-10", "gmail.users.messages.get", "RAW?", 60},
+		{"gmail-2026-10", "gmail.users.messages.list", "", 5},
+		{"gmail-2026-05", "gmail.users.getProfile", "", 1},
+		{"gmail-2026-05", "gmail.users.history.list", "", 2},
+		{"gmail-2026-05", "gmail.users.labels.list", "", 1},
+		{"gmail-2026-05", "gmail.users.messages.eat", "", 100},
+	} {
+		list, err := pricesNamed(test.list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list.of(test.method, test.format); got != test.want {
+			t.Errorf("%s: %s %s costs %d, want %d", test.list, test.method, test.format, got, test.want)
+		}
+	}
+	legacy, _ := pricesNamed("gmail-legacy")
+	if legacy.userMinute != 15_000 || legacy.projectMinute != 1_200_000 {
+		t.Errorf("legacy limits = %d, %d", legacy.userMinute, legacy.projectMinute)
+	}
+	if _, err := pricesNamed("gmail-2031"); err == nil || !strings.Contains(err.Error(), "gmail-2026-10, gmail-legacy") {
+		t.Errorf("unknown list: %v, want the names there are", err)
+	}
+	for _, text := range []string{"list a b\nm 1", "list a\nm x", "list a\nm 1,full", "list a\nm 1,full=x"} {
+		if _, err := readPrices(text); err == nil {
+			t.Errorf("readPrices(%q) = nil error", text)
+		}
+	}
+}
+
+// Every row must be a method of Google's own description of the API.
+func TestPricedMethodsExist(t *testing.T) {
+	known := map[string]bool{}
+	var walk func(discoveryNode)
+	walk = func(n discoveryNode) {
+		for _, m := range n.Methods {
+			known[m.ID] = true
+		}
+		for _, child := range n.Resources {
+			walk(child)
+		}
+	}
+	walk(readDiscovery(t).discoveryNode)
+	lists, err := parsePrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		if len(list.costs) != 59 {
+			t.Errorf("%s has %d methods, want 59", list.name, len(list.costs))
+		}
+		for method := range list.costs {
+			if !known[methodPrefix+method] {
+				t.Errorf("%s prices %s, which the API has not", list.name, method)
+			}
+		}
+	}
+}
+
+type discoveryNode struct {
+	Resources map[string]discoveryNode
+	Methods   map[string]struct{ ID string }
+}
+
+type discovery struct {
+	discoveryNode
+	Schemas map[string]schema
+}
+
+type schema struct {
+	Ref        string `json:"$ref"`
+	Type       string
+	Format     string
+	Items      *schema
+	Properties map[string]schema
+}
+
+// readDiscovery returns the description of Gmail that Google's client ships with.
+func readDiscovery(t *testing.T) discovery {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api").Output()
+	if err != nil {
+		t.Skipf("the module google.golang.org/api is not to be found: %v", err)
+	}
+	b, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "gmail", "v1", "gmail-api.json"))
+	if err != nil {
+		t.Skipf("google.golang.org/api comes without its discovery document: %v", err)
+	}
+	var d discovery
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
