@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Makes sure that tools are there, and installs what is missing through apt-get
+# or brew. Says so before it changes anything; does nothing when all is there.
+#
+# usage: scripts/setup.sh [go] [cc] [redis-server]
+. "$(dirname "$0")/lib.sh"
+
+readonly next_go='install Go 1.26 or later from https://go.dev/dl and run this again'
+
+# install PACKAGE... for apt-get; the same names serve brew, see brew_name.
+install() {
+  if command -v apt-get >/dev/null 2>&1; then
+    local sudo=''
+    if [ "$(id -u)" -ne 0 ]; then
+      command -v sudo >/dev/null 2>&1 || fail "$* missing, and no sudo to install it with" \
+        "run as root: apt-get install $*"
+      sudo='sudo'
+    fi
+    say "installing $* with ${sudo:+sudo }apt-get"
+    export DEBIAN_FRONTEND=noninteractive
+    $sudo apt-get update -q || say "apt-get update failed; trying with the package lists that are there"
+    $sudo apt-get install -q -y --no-install-recommends "$@" || fail "apt-get could not install $*" \
+      "install it by hand and run this again"
+  elif command -v brew >/dev/null 2>&1; then
+    local name
+    for name in "$@"; do
+      say "installing $(brew_name "$name") with brew"
+      brew install "$(brew_name "$name")" || fail "brew could not install $(brew_name "$name")" \
+        "install it by hand and run this again"
+    done
+  else
+    fail "$* missing, and neither apt-get nor brew to install it with" \
+      "install it with your system's package manager and run this again"
+  fi
+}
+
+brew_name() {
+  case "$1" in
+    redis-server) echo redis ;;
+    *) echo "$1" ;;
+  esac
+}
+
+need_go() {
+  command -v go >/dev/null 2>&1 || fail "there is no go on PATH" "$next_go"
+  # An older go fetches the toolchain that go.mod names, when it may.
+  go version >/dev/null || fail "this go cannot build the module" "$next_go"
+}
+
+# The race detector needs a C compiler, except on macOS.
+need_cc() {
+  [ "$(uname -s)" = Darwin ] && return
+  local cc
+  cc=$(go env CC)
+  command -v "${cc%% *}" >/dev/null 2>&1 && return
+  install gcc libc6-dev
+  command -v gcc >/dev/null 2>&1 || fail "gcc was installed but is not on PATH" "open a new shell and run this again"
+}
+
+need_redis() {
+  if ! command -v redis-server >/dev/null 2>&1; then
+    install redis-server
+    command -v redis-server >/dev/null 2>&1 || fail "redis-server was installed but is not on PATH" \
+      "open a new shell and run this again"
+  fi
+  local version
+  version=$(redis-server --version | sed -n 's/.* v=\([0-9]*\.[0-9]*\).*/\1/p')
+  case "$version" in
+    [0-5].* | 6.[01]) fail "redis-server is $version; 6.2 or later is needed" "upgrade it and run this again" ;;
+  esac
+}
+
+[ $# -gt 0 ] || set -- go cc redis-server
+for tool in "$@"; do
+  case "$tool" in
+    go) need_go ;;
+    cc) need_cc ;;
+    redis-server) need_redis ;;
+    *) fail "unknown tool $tool" "usage: scripts/setup.sh [go] [cc] [redis-server]" ;;
+  esac
+done

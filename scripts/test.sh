@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Runs every test under the race detector, with a redis-server of its own that
+# is stopped whatever happens. Tests find it in REDIS_URL.
+. "$(dirname "$0")/lib.sh"
+
+readonly tmp=$(mktemp -d "${TMPDIR:-/tmp}/headroom-test.XXXXXX")
+redis_pid=''
+
+cleanup() {
+  [ -z "$redis_pid" ] || { kill "$redis_pid" 2>/dev/null && wait "$redis_pid" 2>/dev/null; } || true
+  rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# start_redis starts a server on a port that was free, and waits until the one
+# that answers there is ours.
+start_redis() {
+  local try wait port
+  for try in 1 2 3 4 5; do
+    port=$((20000 + RANDOM % 20000))
+    redis-server --port "$port" --bind 127.0.0.1 --dir "$tmp" --save '' --appendonly no \
+      --maxmemory-policy noeviction --daemonize no >"$tmp/redis.log" 2>&1 &
+    redis_pid=$!
+    for wait in $(seq 1 100); do
+      kill -0 "$redis_pid" 2>/dev/null || break
+      if redis-cli -p "$port" info server 2>/dev/null | tr -d '\r' | grep -qx "process_id:$redis_pid"; then
+        export REDIS_URL="redis://127.0.0.1:$port/0"
+        return
+      fi
+      sleep 0.1
+    done
+    kill "$redis_pid" 2>/dev/null || true
+    wait "$redis_pid" 2>/dev/null || true
+    redis_pid=''
+  done
+  cat "$tmp/redis.log" >&2
+  fail "redis-server did not start on any of five ports" "its last words are above"
+}
+
+say "compiling; the first time takes some four minutes, each package shows when it is compiled"
+go build -race -v ./...
+say "compiling the tests"
+go test -race -run '^$' ./...
+
+start_redis
+say "testing, with redis-server at $REDIS_URL"
+started=$SECONDS
+go test -race -p 2 -timeout 6m ./...
+if [ -x scripts/test-js-client.sh ]; then
+  say "testing with Google's client for JavaScript"
+  scripts/test-js-client.sh
+fi
+say "all tests passed in $((SECONDS - started)) s"
