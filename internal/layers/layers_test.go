@@ -1,0 +1,124 @@
+package layers_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// anything may be imported, except commands.
+var anything = []string{"*"}
+
+// may says which of our packages a package may import. A package without a rule
+// fails the test: whoever adds one decides where it stands.
+var may = map[string][]string{
+	"cmd/headroom":        anything,
+	"config":              nil,
+	"internal/app":        anything,
+	"internal/bench":      anything,
+	"internal/demo":       anything,
+	"internal/deploytest": nil,
+	"internal/deps":       nil,
+	"internal/fakegoogle": nil, // the judge shares nothing with the judged
+	"internal/google":     {"jobs", "quota"},
+	"internal/layers":     nil,
+	"internal/localredis": nil,
+	"internal/store":      {"jobs"},
+	"internal/web":        {"jobs"},
+	"jobs":                nil,
+	"quota":               nil,
+	"scheduler":           {"jobs"},
+	"workers":             {"jobs", "quota"},
+}
+
+// testsToo lists the packages whose tests are held to the same rule.
+var testsToo = []string{"internal/fakegoogle"}
+
+// apart lists pairs that never import each other, tests included: they meet in
+// the store and the queue only.
+var apart = [][2]string{{"scheduler", "workers"}}
+
+const module = "headroom/"
+
+type pkg struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+// ours lists all packages of the module, and of their imports those of ours.
+func ours(t *testing.T) map[string]pkg {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"...").Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			t.Logf("%s", exit.Stderr)
+		}
+		t.Fatalf("go list: %v", err)
+	}
+	all := map[string]pkg{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		name, _ := strings.CutPrefix(p.ImportPath, module)
+		for _, list := range []*[]string{&p.Imports, &p.TestImports, &p.XTestImports} {
+			*list = own(*list)
+		}
+		all[name] = p
+	}
+}
+
+func own(imports []string) []string {
+	var names []string
+	for _, path := range imports {
+		if name, ok := strings.CutPrefix(path, module); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for name, p := range ours(t) {
+		allowed, known := may[name]
+		if !known {
+			t.Errorf("package %s has no rule; add one to this test", name)
+			continue
+		}
+		imports := p.Imports
+		if slices.Contains(testsToo, name) {
+			imports = slices.Concat(imports, p.TestImports, p.XTestImports)
+		}
+		for _, other := range imports {
+			switch {
+			case other == name: // its own external test
+			case strings.HasPrefix(other, "cmd/"):
+				t.Errorf("%s imports the command %s", name, other)
+			case !slices.Contains(allowed, other) && !slices.Equal(allowed, anything):
+				t.Errorf("%s imports %s; it may import %q of ours", name, other, allowed)
+			}
+		}
+	}
+}
+
+func TestSomePackagesNeverMeet(t *testing.T) {
+	all := ours(t)
+	for _, pair := range apart {
+		for i, name := range pair {
+			p, there := all[name]
+			if !there {
+				t.Errorf("there is no package %s", name)
+			}
+			if other := pair[1-i]; slices.Contains(slices.Concat(p.Imports, p.TestImports, p.XTestImports), other) {
+				t.Errorf("%s imports %s", name, other)
+			}
+		}
+	}
+}
