@@ -52,6 +52,7 @@ func ClientOptions(o *redis.Options) *redis.Options {
 type Ledger struct {
 	rdb     redis.UniversalClient
 	prefix  string
+	scale   int
 	lists   map[projectAPI]*PriceList
 	plans   map[planKey]*plan
 	metrics *metrics
@@ -80,6 +81,7 @@ func NewLedger(o Options) (*Ledger, error) {
 	l := &Ledger{
 		rdb:     o.Redis,
 		prefix:  o.KeyPrefix,
+		scale:   o.Scale,
 		lists:   map[projectAPI]*PriceList{},
 		plans:   map[planKey]*plan{},
 		metrics: newMetrics(o.Registerer),
