@@ -17,9 +17,8 @@ install() {
       sudo='sudo'
     fi
     say "installing $* with ${sudo:+sudo }apt-get"
-    export DEBIAN_FRONTEND=noninteractive
     $sudo apt-get update -q || say "apt-get update failed; trying with the package lists that are there"
-    $sudo apt-get install -q -y --no-install-recommends "$@" || fail "apt-get could not install $*" \
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" || fail "apt-get could not install $*" \
       "install it by hand and run this again"
   elif command -v brew >/dev/null 2>&1; then
     local name
@@ -44,18 +43,19 @@ brew_name() {
 need_go() {
   command -v go >/dev/null 2>&1 || fail "there is no go on PATH" "$next_go"
   # An older go fetches the toolchain that go.mod names, when it may.
-  go version >/dev/null || fail "this go cannot build the module" "$next_go"
+  go version >/dev/null 2>&1 || fail "this go cannot build the module" "$next_go"
 }
 
-# The race detector needs a C compiler, except on macOS.
+# The race detector needs a C compiler with the headers of its library, except
+# on macOS.
 need_cc() {
-  [ "$(uname -s)" = Darwin ] && return
-  local cc
-  cc=$(go env CC)
-  command -v "${cc%% *}" >/dev/null 2>&1 && return
+  [ "$(uname -s)" != Darwin ] || return 0
+  compiles_c && return 0
   install gcc libc6-dev
-  command -v gcc >/dev/null 2>&1 || fail "gcc was installed but is not on PATH" "open a new shell and run this again"
+  compiles_c || fail "gcc was installed, but $(go env CC) does not compile" "try: echo '#include <stdlib.h>' | $(go env CC) -E -"
 }
+
+compiles_c() { echo '#include <stdlib.h>' | $(go env CC) -E - >/dev/null 2>&1; }
 
 need_redis() {
   if ! command -v redis-server >/dev/null 2>&1; then

@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
 # Runs every test under the race detector, with a redis-server of its own that
 # is stopped whatever happens. Tests find it in REDIS_URL.
+#
+# usage: scripts/test.sh [package]...   all packages if none is named
 . "$(dirname "$0")/lib.sh"
+[ $# -gt 0 ] || set -- ./...
 
 readonly tmp=$(mktemp -d "${TMPDIR:-/tmp}/headroom-test.XXXXXX")
 redis_pid=''
+guard_pid=''
 
 cleanup() {
-  [ -z "$redis_pid" ] || { kill "$redis_pid" 2>/dev/null && wait "$redis_pid" 2>/dev/null; } || true
+  local pid
+  for pid in $guard_pid $redis_pid; do
+    kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
+  done
   rm -rf "$tmp"
 }
 trap cleanup EXIT
@@ -39,15 +46,27 @@ start_redis() {
   fail "redis-server did not start on any of five ports" "its last words are above"
 }
 
+# guard_redis stops the server also when this script is killed without a trap.
+guard_redis() {
+  (
+    trap '' INT
+    while kill -0 $$; do sleep 2; done
+    kill "$redis_pid"
+    rm -rf "$tmp"
+  ) >/dev/null 2>&1 &
+  guard_pid=$!
+}
+
 say "compiling; the first time takes some four minutes, each package shows when it is compiled"
-go build -race -v ./...
+go build -race -v "$@"
 say "compiling the tests"
-go test -race -run '^$' ./...
+go test -race -run '^$' "$@"
 
 start_redis
+guard_redis
 say "testing, with redis-server at $REDIS_URL"
 started=$SECONDS
-go test -race -p 2 -timeout 6m ./...
+go test -race -p 2 -timeout 6m "$@"
 if [ -x scripts/test-js-client.sh ]; then
   say "testing with Google's client for JavaScript"
   scripts/test-js-client.sh
