@@ -102,6 +102,10 @@ func (s *slice) finish(ctx context.Context, f jobs.Finish) error {
 		return fmt.Errorf("finish job %s as %s: %w", s.job.ID, f.State, err)
 	}
 	s.memory.forget(s.job.ID)
-	s.log.Info("job finished", zap.String("job", s.job.ID), zap.String("state", string(f.State)), zap.String("reason", f.Error))
+	level := zap.InfoLevel
+	if f.State == jobs.Failed || f.State == jobs.Blocked { // someone should look
+		level = zap.ErrorLevel
+	}
+	s.log.Log(level, "job finished", zap.String("job", s.job.ID), zap.String("state", string(f.State)), zap.String("reason", f.Error))
 	return nil
 }

@@ -73,7 +73,7 @@ func endingOf(err error, now time.Time) *ending {
 	switch {
 	case errors.Is(err, quota.ErrNeverFits):
 		return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: err.Error() +
-			"; raise the lane's ceiling or the limit in the project's settings, then start the backfill again"}}
+			"; raise the lane's ceiling or the limit (lanes and limits of google.projects in the settings), then start the backfill again"}}
 	case errors.Is(err, quota.ErrUnknownProject):
 		return &ending{how: ends, fin: jobs.Finish{State: jobs.Blocked, Error: err.Error() +
 			"; add it to google.projects in the settings, then start the backfill again"}}

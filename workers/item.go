@@ -64,6 +64,10 @@ func (s *slice) keep(ctx context.Context, id string, f jobs.Fetched) (*jobs.Mess
 	return m, nil
 }
 
+// parsedBytes is how much of a message is parsed. It bounds the copies that
+// parsers work on, which the byte budget of messages in flight does not count.
+const parsedBytes = 1 << 20
+
 // parse runs the parser at arm's length: it may panic, and may take too long.
 // One that never returns keeps its goroutine and its own copy of the message;
 // neither can be taken from it.
@@ -72,7 +76,7 @@ func (h *handler) parse(raw []byte) (subject string, err error) {
 		subject string
 		err     error
 	}
-	result, own := make(chan parsed, 1), bytes.Clone(raw)
+	result, own := make(chan parsed, 1), bytes.Clone(raw[:min(len(raw), parsedBytes)])
 	go func() {
 		var p parsed
 		defer func() {

@@ -88,21 +88,22 @@ func (p *plant) start(email string) jobs.TaskRef {
 }
 
 // run runs the workers until stop is called, or else until the test ends. Stop
-// returns what Run returned and how long it took to.
-func (p *plant) run() (stop func() (error, time.Duration)) {
+// returns how long Run took to return, and what.
+func (p *plant) run() (stop func() (time.Duration, error)) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
 	stopped := false
-	stop = func() (error, time.Duration) {
+	stop = func() (time.Duration, error) {
 		stopped = true
 		asked := time.Now()
 		cancel()
-		return <-done, time.Since(asked)
+		err := <-done
+		return time.Since(asked), err
 	}
 	p.t.Cleanup(func() {
 		if !stopped {
-			if err, _ := stop(); err != nil {
+			if _, err := stop(); err != nil {
 				p.t.Errorf("Run = %v, want nil", err)
 			}
 		}

@@ -30,7 +30,7 @@ type Options struct {
 	InFlight      int           // messages of one account fetched at once; 7 if zero
 	SliceTime     time.Duration // how long a slice starts new work; 5s if zero
 	Lease         time.Duration // how long a dead owner keeps a job; 5s if zero
-	TaskTimeout   time.Duration // bound on a successor's run, for a fetch that drags on; 1m if zero
+	TaskTimeout   time.Duration // bound on a slice's whole run, for a fetch that drags on; 1m, or thrice SliceTime, if zero
 	ParseTime     time.Duration // bound on parsing one message; 5s if zero
 	FailureBudget int           // failures in a row without progress before a job fails; 20 if zero
 
@@ -89,12 +89,9 @@ func (o Options) withDefaults() (Options, error) {
 	o.InFlight = cmp.Or(o.InFlight, 7)
 	o.SliceTime = cmp.Or(o.SliceTime, 5*time.Second)
 	o.Lease = cmp.Or(o.Lease, 5*time.Second)
-	o.TaskTimeout = cmp.Or(o.TaskTimeout, time.Minute)
+	o.TaskTimeout = cmp.Or(o.TaskTimeout, max(time.Minute, 3*o.SliceTime))
 	o.ParseTime = cmp.Or(o.ParseTime, 5*time.Second)
 	o.FailureBudget = cmp.Or(o.FailureBudget, 20)
 	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 15*time.Second)
-	if o.TaskTimeout < o.SliceTime+margin {
-		problems = append(problems, fmt.Errorf("workers: Options.TaskTimeout (%s) must exceed SliceTime (%s) by %s at least", o.TaskTimeout, o.SliceTime, margin))
-	}
 	return o, errors.Join(problems...)
 }

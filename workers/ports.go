@@ -78,8 +78,8 @@ type Mailbox interface {
 	Fetch(ctx context.Context, id string, use func(jobs.Fetched) error) error
 }
 
-// Parser makes sense of a raw message. It must not change raw or hold on to it.
-// It may fail, panic or hang: the message is stored all the same.
+// Parser makes sense of a raw message, of which it sees the first MiB. It may
+// fail, panic or hang: the message is stored all the same.
 type Parser func(raw []byte) (subject string, err error)
 
 // successors is where a slice puts the task of the slice after it; in

@@ -87,7 +87,7 @@ func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
 
 	s := &slice{
 		handler: h, job: job, ref: job.Ref(),
-		over: claimed.Add(h.opts.SliceTime), lasting: h.memory.get(job.ID),
+		over: h.end(ctx, claimed), lasting: h.memory.get(job.ID),
 	}
 	if s.ref.Epoch != ref.Epoch {
 		// The row was taken over from a run that died. This task's id belongs

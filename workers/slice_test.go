@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,13 +253,12 @@ func TestAPanicIsAFailureAndHarmsNobody(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newRig(t, &memMailbox{n: 100, latency: 500 * time.Millisecond})
-				once := false
+				var once atomic.Bool
 				boom := func(op string) error {
-					if op == where && !once {
-						once = true
+					if op == where && once.CompareAndSwap(false, true) {
 						panic("boom at " + op)
 					}
-					if where == "park" && op == "get m3" && !once { // so that there is a reason to
+					if where == "park" && op == "get m3" && !once.Load() { // so that there is a reason to
 						return denied(2 * time.Second)
 					}
 					return nil

@@ -14,6 +14,18 @@ const (
 	drainGrace = 750 * time.Millisecond
 )
 
+// end is when a slice that began at start takes on no more work: after its time,
+// and after half the time that its task has, if whoever enqueued that gave less.
+func (h *handler) end(ctx context.Context, start time.Time) time.Time {
+	end := start.Add(h.opts.SliceTime)
+	if deadline, ok := ctx.Deadline(); ok {
+		if half := start.Add(deadline.Sub(start) / 2); half.Before(end) {
+			return half
+		}
+	}
+	return end
+}
+
 // errDraining is the cause with which the calls of a slice are ended when the
 // process stops.
 var errDraining = errors.New("the worker is shutting down")

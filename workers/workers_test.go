@@ -15,12 +15,12 @@ import (
 )
 
 func TestNewNamesAllThatIsWrong(t *testing.T) {
-	_, err := New(Options{Lanes: []quota.Lane{"fast", quota.Sync, quota.Sync}, InFlight: -1, SliceTime: time.Hour})
+	_, err := New(Options{Lanes: []quota.Lane{"fast", quota.Sync, quota.Sync}, InFlight: -1, Lease: -1})
 	if err == nil {
 		t.Fatal("New = nil, want an error")
 	}
 	for _, want := range []string{"Options.Redis is required", "Options.Store", "Options.Google", "Options.Parser", "Options.Log", "Options.Registerer",
-		`"fast" is no lane`, `"sync" is named twice`, "Options.InFlight is negative", "Options.TaskTimeout (1m0s) must exceed SliceTime (1h0m0s) by 5s"} {
+		`"fast" is no lane`, `"sync" is named twice`, "Options.InFlight is negative", "Options.Lease is negative"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want it to say %q", err, want)
 		}
@@ -140,7 +140,7 @@ func TestShutdownLeavesSuccessorsForTheNextProcess(t *testing.T) {
 	ref := p.start(ann)
 	stop := p.run()
 	p.eventually("some messages are stored", 5*time.Second, func() bool { return p.store.job(ref.Job).Progress.Stored >= 7 })
-	if err, took := stop(); err != nil || took > 2*time.Second {
+	if took, err := stop(); err != nil || took > 2*time.Second {
 		t.Errorf("Run = %v after %s, want nil within about a second", err, took)
 	}
 	row := p.store.job(ref.Job)
@@ -185,7 +185,7 @@ func TestShutdownIsBoundedWhateverASliceDoes(t *testing.T) {
 	ref := p.start(ann)
 	stop := p.run()
 	<-box.asked
-	err, took := stop()
+	took, err := stop()
 	if err == nil || took > 4*time.Second {
 		t.Errorf("Run = %v after %s, want an error within the timeout and its grace", err, took)
 	}
