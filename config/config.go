@@ -112,7 +112,7 @@ func Default() Config {
 			InFlight:             7,
 			Slice:                5 * time.Second,
 			Lease:                5 * time.Second,
-			MessageBytesInFlight: 128 << 20,
+			MessageBytesInFlight: 256 << 20,
 		},
 		Scheduler: Scheduler{Tick: "@every 2s"},
 		Web:       Web{Listen: "127.0.0.1:8080"},
