@@ -7,7 +7,10 @@
 // that page to the types here.
 package config
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Config is all settings. The zero value is not valid; start from [Default] or
 // [Load]. Copies share the maps of Google.Projects.
@@ -149,4 +152,15 @@ func (l Lane) or(d Lane) Lane {
 		l.Pace = d.Pace
 	}
 	return l
+}
+
+// Completed returns settings that were made in code with what they leave to the
+// defaults filled in. The error is an *[InvalidError], as from [Load].
+func (c Config) Completed() (Config, error) {
+	c.Google.Projects = maps.Clone(c.Google.Projects)
+	c.complete()
+	if err := c.Validate(); err != nil {
+		return Config{}, &InvalidError{Problems: flatten(err)}
+	}
+	return c, nil
 }

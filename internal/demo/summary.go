@@ -1,0 +1,139 @@
+package demo
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+
+	"headroom/quota"
+)
+
+// Summary is what a demo came to. Google is the fake; what it says is by its own
+// meter and exact log.
+type Summary struct {
+	Messages    int   `json:"messages"`
+	Stored      int64 `json:"stored"`
+	Identical   int   `json:"identical"` // the stored blob's SHA-256 is that of the bytes in the input
+	ParseFailed int64 `json:"parse_failed"`
+	Failed      int64 `json:"failed"` // messages given up
+
+	RefusedByGoogle  int64 `json:"refused_by_google"`
+	OverLimitWindows int   `json:"over_limit_windows"` // accounts and projects whose most in any window exceeded the limit
+	DeniedByQuota    int64 `json:"denied_by_quota"`    // backfill calls that the ledger let wait
+	Requeued         int64 `json:"requeued"`           // slices that went back to the queue for it
+
+	InteractiveCalls     int     `json:"interactive_calls"`
+	InteractiveUnits     int64   `json:"interactive_units"`
+	InteractiveDenied    int     `json:"interactive_denied"`
+	InteractiveWaitP50MS float64 `json:"interactive_wait_p50_ms"`
+	InteractiveWaitP99MS float64 `json:"interactive_wait_p99_ms"`
+
+	// BackfillUtilization is backfill units over ceiling minus interactive units,
+	// per account while it had work, the least of them.
+	BackfillUtilization float64 `json:"backfill_utilization"`
+
+	Prices  string  `json:"prices"`
+	Meter   string  `json:"meter"`
+	Scale   int     `json:"scale"`
+	Seconds float64 `json:"seconds"`
+	Folder  string  `json:"folder,omitempty"` // of the store, when it was kept
+}
+
+// Broken says which promise the run broke, or "".
+func (s Summary) Broken() string {
+	switch {
+	case s.Stored != int64(s.Messages) || s.Identical != s.Messages:
+		return fmt.Sprintf("of %d messages %d were stored and %d are identical", s.Messages, s.Stored, s.Identical)
+	case s.RefusedByGoogle > 0 || s.OverLimitWindows > 0:
+		return fmt.Sprintf("Google refused %d calls, %d limits were exceeded", s.RefusedByGoogle, s.OverLimitWindows)
+	case s.InteractiveDenied > 0:
+		return fmt.Sprintf("%d interactive calls were denied", s.InteractiveDenied)
+	}
+	return ""
+}
+
+// judge compares what was stored with what was dealt, and asks the fake's meter.
+func (d *demo) judge(ctx context.Context) (Summary, error) {
+	report, figures := d.fake.Meter(), d.people.figures()
+	s := Summary{
+		Messages: len(d.dealt), RefusedByGoogle: report.Refused(), OverLimitWindows: report.OverLimit(),
+		InteractiveCalls: figures.Calls, InteractiveUnits: figures.Units, InteractiveDenied: figures.Denied,
+		InteractiveWaitP50MS: milliseconds(figures.WaitP50.Seconds()), InteractiveWaitP99MS: milliseconds(figures.WaitP99.Seconds()),
+		Prices: d.opts.Prices, Meter: d.opts.Meter, Scale: d.opts.Scale, BackfillUtilization: math.Inf(1),
+	}
+	if d.opts.Keep {
+		s.Folder = d.folder
+	}
+	for _, m := range d.dealt {
+		same, err := d.identical(ctx, m)
+		if err != nil {
+			return s, err
+		}
+		if same {
+			s.Identical++
+		}
+	}
+	ceiling := float64(d.list.Limits[quota.LimitUserMinute].Units) * quota.DefaultLanes[quota.Backfill].Ceiling
+	for _, j := range d.jobs {
+		s.Stored += j.Progress.Stored
+		s.ParseFailed += j.Progress.ParseFailed
+		s.Failed += j.Progress.Failed
+		s.Requeued += j.Requeued
+		all, between := d.people.units(j.Account, j.CreatedAt, j.FinishedAt)
+		seconds := j.FinishedAt.Sub(j.CreatedAt).Seconds()
+		room := ceiling/60*float64(d.opts.Scale)*seconds - float64(between)
+		spent := float64(report.User(j.Account).UnitsAdmitted - all)
+		s.BackfillUtilization = min(s.BackfillUtilization, math.Round(1000*spent/room)/1000)
+	}
+	denied, err := d.denied()
+	s.DeniedByQuota = denied
+	return s, err
+}
+
+func milliseconds(seconds float64) float64 { return math.Round(seconds*1e5) / 100 }
+
+// identical reports whether a message's blob holds the bytes of the input.
+func (d *demo) identical(ctx context.Context, m dealtMessage) (bool, error) {
+	row, err := d.process.Store().Message(ctx, m.account, m.id)
+	if err != nil {
+		return false, nil // not stored
+	}
+	blob, err := d.process.Store().Blob(ctx, row.SHA256)
+	if err != nil {
+		return false, err
+	}
+	defer blob.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, blob); err != nil {
+		return false, fmt.Errorf("read message %s of %s: %w", m.id, m.account, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)) == m.sha256, nil
+}
+
+// denied reads off the process' own metrics how often the ledger let the
+// backfill wait.
+func (d *demo) denied() (int64, error) {
+	families, err := d.registry.Gather()
+	if err != nil {
+		return 0, fmt.Errorf("read the metrics: %w", err)
+	}
+	var n float64
+	for _, family := range families {
+		if family.GetName() != "headroom_quota_decisions_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["lane"] == string(quota.Backfill) && labels["outcome"] == "denied" {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return int64(n), nil
+}
