@@ -159,4 +159,3 @@ func TestSenselessFaultsAreRefused(t *testing.T) {
 		t.Errorf("%d faults in force, want none", n)
 	}
 }
-

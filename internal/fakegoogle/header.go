@@ -114,14 +114,14 @@ func mediaType(h header) (string, map[string]string) {
 		return "text/plain", nil
 	}
 	kind, params, err := mime.ParseMediaType(value)
-	if err == nil || kind != "" {
-		return kind, params
+	if err != nil && kind == "" {
+		kind, _, _ = strings.Cut(value, ";")
+		kind, params = strings.ToLower(strings.TrimSpace(kind)), looseParams(value)
 	}
-	kind = strings.ToLower(strings.TrimSpace(strings.SplitN(value, ";", 2)[0]))
 	if !strings.Contains(kind, "/") {
 		return "text/plain", nil
 	}
-	return kind, looseParams(value)
+	return kind, params
 }
 
 // looseParams reads what it can of parameters that the standard reader refuses.

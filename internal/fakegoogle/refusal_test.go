@@ -227,4 +227,3 @@ func eventually(t *testing.T, condition func() bool) {
 		time.Sleep(time.Millisecond) // polls a condition within a bound
 	}
 }
-

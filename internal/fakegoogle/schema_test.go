@@ -1,0 +1,68 @@
+package fakegoogle
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// Every answer must have only fields that Google's own schema has, with types
+// that its clients can read.
+func TestAnswersFitGooglesSchema(t *testing.T) {
+	d := readDiscovery(t)
+	for name, answer := range map[string]any{
+		"Profile": profile{}, "ListMessagesResponse": messageList{}, "Message": messageAnswer{},
+		"ListLabelsResponse": labelList{}, "Label": label{}, "ListHistoryResponse": historyList{},
+	} {
+		for _, problem := range misfits(d, name, d.Schemas[name], reflect.TypeOf(answer), map[reflect.Type]bool{}) {
+			t.Error(problem)
+		}
+	}
+}
+
+// misfits compares a Go type with a schema. Types in seen are taken as compared:
+// parts hold parts.
+func misfits(d discovery, at string, s schema, t reflect.Type, seen map[reflect.Type]bool) []string {
+	if s.Ref != "" {
+		s = d.Schemas[s.Ref]
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t.Kind() == reflect.Slice:
+		if s.Type != "array" {
+			return []string{fmt.Sprintf("%s is %s to Google, an array here", at, s.Type)}
+		}
+		return misfits(d, at+"[]", *s.Items, t.Elem(), seen)
+	case seen[t]:
+		return nil
+	case t.Kind() == reflect.Struct:
+		seen[t] = true
+		var problems []string
+		for f := range t.Fields() {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			property, ok := s.Properties[name]
+			if !ok {
+				problems = append(problems, fmt.Sprintf("%s has no field %s", at, name))
+				continue
+			}
+			if options == "string" != (property.Format == "int64" || property.Format == "uint64") {
+				problems = append(problems, fmt.Sprintf("%s.%s has format %q, encoded as a string: %t", at, name, property.Format, options == "string"))
+			}
+			problems = append(problems, misfits(d, at+"."+name, property, f.Type, seen)...)
+		}
+		return problems
+	}
+	kinds := map[string][]reflect.Kind{
+		"string":  {reflect.String, reflect.Int64, reflect.Uint64}, // 64-bit numbers travel as strings
+		"integer": {reflect.Int},
+	}
+	for _, kind := range kinds[s.Type] {
+		if t.Kind() == kind {
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("%s is %s to Google, %s here", at, s.Type, t)}
+}
