@@ -1,0 +1,107 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+// memMailbox is a mailbox of n messages, m0 and so on, listed perPage a page.
+type memMailbox struct {
+	n, perPage int
+	loop       string        // a page token whose page names itself as the next
+	latency    time.Duration // of a call
+	slow       time.Duration // of a get, where not that
+	// fault decides on a call ("profile", "list TOKEN", "get ID"), the nth of
+	// its name, from 1; nil: all succeed.
+	fault func(call string, nth int) error
+
+	mu       sync.Mutex
+	calls    []string
+	times    map[string]int
+	inFlight int
+	most     int
+}
+
+// Mailbox makes a mailbox the whole of Google.
+func (b *memMailbox) Mailbox(context.Context, jobs.Account, quota.Lane, time.Duration) (Mailbox, error) {
+	return b, nil
+}
+
+func (b *memMailbox) call(ctx context.Context, name string) error {
+	b.mu.Lock()
+	if b.times == nil {
+		b.times = map[string]int{}
+	}
+	b.times[name]++
+	nth := b.times[name]
+	b.calls = append(b.calls, name)
+	b.inFlight++
+	b.most = max(b.most, b.inFlight)
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		b.inFlight--
+		b.mu.Unlock()
+	}()
+	latency := b.latency
+	if strings.HasPrefix(name, "get") {
+		latency = cmp.Or(b.slow, latency)
+	}
+	if latency > 0 {
+		timer := time.NewTimer(latency)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if b.fault != nil {
+		return b.fault(name, nth)
+	}
+	return ctx.Err()
+}
+
+// made returns how often a call was made.
+func (b *memMailbox) made(call string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.times[call]
+}
+
+func (b *memMailbox) Profile(ctx context.Context) (jobs.Profile, error) {
+	return jobs.Profile{Email: ann, Messages: int64(b.n), HistoryID: 77}, b.call(ctx, "profile")
+}
+
+func (b *memMailbox) List(ctx context.Context, token string) (jobs.Page, error) {
+	if err := b.call(ctx, "list "+token); err != nil {
+		return jobs.Page{}, err
+	}
+	from, _ := strconv.Atoi(token)
+	to := min(from+cmp.Or(b.perPage, 500), b.n)
+	page := jobs.Page{}
+	for i := from; i < to; i++ {
+		page.IDs = append(page.IDs, "m"+strconv.Itoa(i))
+	}
+	if to < b.n {
+		page.Next = strconv.Itoa(to)
+	}
+	if token != "" && token == b.loop {
+		page.Next = token
+	}
+	return page, nil
+}
+
+func (b *memMailbox) Fetch(ctx context.Context, id string, use func(jobs.Fetched) error) error {
+	if err := b.call(ctx, "get "+id); err != nil {
+		return err
+	}
+	return use(jobs.Fetched{ID: id, HistoryID: 5, Labels: []string{"INBOX"}, Raw: []byte("Subject: about " + id + "\r\n\r\nbody\r\n")})
+}
