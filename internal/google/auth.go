@@ -1,0 +1,82 @@
+package google
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"golang.org/x/oauth2"
+	oauthgoogle "golang.org/x/oauth2/google"
+	"golang.org/x/oauth2/jwt"
+)
+
+// authTransport gives every request the account's token, and a refused token
+// one second chance. It never modifies a request that it was given.
+type authTransport struct {
+	tokens *tokenSource
+	next   http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper]. A second attempt goes through next
+// like the first, and is charged like it.
+func (t *authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, token, err := t.attempt(r)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || (r.Body != nil && r.Body != http.NoBody) {
+		return resp, err
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection can be used again; an error's body is short
+	resp.Body.Close()
+	if err := t.tokens.refuse(r.Context(), token); err != nil {
+		return nil, err
+	}
+	resp, _, err = t.attempt(r)
+	return resp, err
+}
+
+func (t *authTransport) attempt(r *http.Request) (*http.Response, *oauth2.Token, error) {
+	token, err := t.tokens.get(r.Context())
+	if err != nil {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, nil, err
+	}
+	authorized := r.Clone(r.Context())
+	token.SetAuthHeader(authorized)
+	resp, err := t.next.RoundTrip(authorized)
+	return resp, token, err
+}
+
+// readKey reads a service account's key file, and finds out now what would
+// otherwise fail with the first token.
+func readKey(path string) (*jwt.Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the service account's key: %w", err)
+	}
+	key, err := oauthgoogle.JWTConfigFromJSON(data, Scope)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no service account's key (create one in the Google Cloud console, as JSON): %w", path, err)
+	}
+	block, _ := pem.Decode(key.PrivateKey)
+	if block == nil {
+		return nil, fmt.Errorf("%s: private_key is not in PEM form; download the key again", path)
+	}
+	_, err8 := x509.ParsePKCS8PrivateKey(block.Bytes)
+	_, err1 := x509.ParsePKCS1PrivateKey(block.Bytes)
+	if err8 != nil && err1 != nil {
+		return nil, fmt.Errorf("%s: private_key cannot be read; download the key again: %w", path, errors.Join(err8, err1))
+	}
+	return key, nil
+}
+
+// isBadAssertion reports whether an invalid_grant is about the signed request
+// (its times, its signature) and not about the user.
+func isBadAssertion(description string) bool {
+	return strings.HasPrefix(description, "Invalid JWT")
+}

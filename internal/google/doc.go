@@ -1,0 +1,15 @@
+// Package google reads Gmail through Google's official client. It knows what
+// every answer means for an account, a stream or an item ([Google.Mailbox]
+// lists the errors), whose token a call carries, and how much memory message
+// bodies may take. It does not decide what is fetched, or when a call that
+// failed is tried again.
+//
+// A call goes through these transports, so that none can be made that was not
+// charged:
+//
+//	official client ─► token ─► quota.Transport ─► body budget ─► net/http
+//	                     │          charges every attempt
+//	                     └─ on a 401: a new token and one more attempt
+//
+// Tokens themselves are fetched past all of that: they cost no quota.
+package google

@@ -1,0 +1,168 @@
+package google
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"google.golang.org/api/googleapi"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+var (
+	errNoHistoryID = errors.New("the profile names no history id")
+	errNoID        = errors.New("no message id")
+	errWrongID     = errors.New("the answer is about another message")
+	errNoRaw       = errors.New("the answer holds no raw message")
+)
+
+// maxMessage bounds what of Google's words goes into an error.
+const maxMessage = 500
+
+// An answerError is a call's error in one line. Google's own error, which may
+// have many, is behind it.
+type answerError struct {
+	text string
+	err  error
+}
+
+func (e *answerError) Error() string { return e.text }
+func (e *answerError) Unwrap() error { return e.err }
+
+// classify says what the error of a call means. The ledger's errors come back
+// as they are, and so does what ctx, the caller's context, cut off when it ended;
+// everything else is a *jobs.CallError.
+func (g *Google) classify(ctx context.Context, c call, err error) error {
+	if err == nil {
+		return nil
+	}
+	if inner, ok := errors.AsType[*url.Error](err); ok {
+		err = inner.Err // its text is the whole request
+	}
+	if isLedgers(err) {
+		return err
+	}
+	if answer, ok := errors.AsType[*googleapi.Error](err); ok {
+		return g.classifyAnswer(c, answer)
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	if token, ok := errors.AsType[*tokenError](err); ok {
+		return &jobs.CallError{Class: token.class, Reason: token.reason, Err: token}
+	}
+	class, reason := sortBroken(err)
+	return &jobs.CallError{Class: class, Reason: reason,
+		Err: &answerError{text: fmt.Sprintf("%s: %s", c, oneLine(err.Error(), maxMessage)), err: err}}
+}
+
+func isLedgers(err error) bool {
+	if _, denied := errors.AsType[*quota.DeniedError](err); denied {
+		return true
+	}
+	return errors.Is(err, quota.ErrNeverFits) || errors.Is(err, quota.ErrUnavailable) ||
+		errors.Is(err, quota.ErrNoCaller) || errors.Is(err, quota.ErrUnknownProject)
+}
+
+// classifyAnswer sorts an HTTP status that is no success: first as quota, then
+// by the table, if it is Google who answered.
+func (g *Google) classifyAnswer(c call, answer *googleapi.Error) error {
+	reasons := reasonsOf(answer)
+	reason := http.StatusText(answer.Code)
+	if len(reasons) > 0 {
+		reason = reasons[0]
+	}
+	refusal := g.opts.Ledger.Classify(answer.Code, answer.Header, []byte(answer.Body), time.Now())
+	class, hint, wait := jobs.ClassTransient, "", time.Duration(0)
+	switch {
+	case refusal.Scope != quota.ScopeNone:
+		class, wait = jobs.ClassQuota, refusal.Wait
+		if refusal.Reason != "" {
+			reason = refusal.Reason
+		}
+	case len(reasons) > 0 || answer.Message != "":
+		class, hint = classOf(c, answer.Code, reasons, answer.Message)
+	case answer.Code == http.StatusTooManyRequests:
+		class = jobs.ClassQuota
+	}
+	text := fmt.Sprintf("%s: HTTP %d %s", c, answer.Code, reason)
+	if answer.Message != "" {
+		text += ": " + oneLine(answer.Message, maxMessage)
+	}
+	if hint != "" {
+		text += "; " + hint
+	}
+	return &jobs.CallError{Class: class, Reason: reason, Wait: wait, Err: &answerError{text: text, err: answer}}
+}
+
+// reasonsOf returns Google's reasons, those of errors[] first.
+func reasonsOf(answer *googleapi.Error) []string {
+	var reasons []string
+	for _, item := range answer.Errors {
+		if item.Reason != "" {
+			reasons = append(reasons, item.Reason)
+		}
+	}
+	for _, detail := range answer.Details {
+		fields, _ := detail.(map[string]any)
+		if reason, _ := fields["reason"].(string); reason != "" {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
+// sortBroken sorts what went wrong without an error of Google's: on the way, or
+// in a body that makes no sense. Nearly all of it may pass.
+func sortBroken(err error) (jobs.Class, string) {
+	is := func(target error) bool { return errors.Is(err, target) }
+	timeout, isNet := errors.AsType[net.Error](err)
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
+	_, corrupt := errors.AsType[base64.CorruptInputError](err)
+	switch {
+	case is(errTooLarge):
+		return jobs.ClassItem, "tooLarge"
+	case is(errNoID):
+		return jobs.ClassItem, "noID"
+	case is(context.DeadlineExceeded), isNet && timeout.Timeout():
+		return jobs.ClassTransient, "timeout"
+	case is(io.ErrUnexpectedEOF), is(io.EOF):
+		return jobs.ClassTransient, "truncated"
+	case syntax, kind:
+		return jobs.ClassTransient, "badJSON"
+	case corrupt, is(errNoRaw):
+		return jobs.ClassTransient, "badRaw"
+	case is(errNoHistoryID):
+		return jobs.ClassTransient, "noHistoryID"
+	case is(errWrongID):
+		return jobs.ClassTransient, "wrongID"
+	}
+	return jobs.ClassTransient, "network"
+}
+
+// outcome names what an error means, as a metric label.
+func outcome(err error) string {
+	if call, ok := errors.AsType[*jobs.CallError](err); ok {
+		return string(call.Class)
+	}
+	if _, denied := errors.AsType[*quota.DeniedError](err); denied {
+		return "denied"
+	}
+	switch {
+	case err == nil:
+		return "ok"
+	case isLedgers(err):
+		return "no-ledger"
+	}
+	return "canceled"
+}

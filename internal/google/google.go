@@ -1,0 +1,221 @@
+package google
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/jwt"
+	"google.golang.org/api/gmail/v1"
+	"google.golang.org/api/option"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+// Options configures a [Google]. Ledger and Projects are required.
+type Options struct {
+	// Endpoint is the URL of a Gmail to use instead of Google's own.
+	Endpoint string
+	Ledger   *quota.Ledger
+	Projects map[string]Project // by the name of the Google Cloud project
+
+	// Budget bounds the memory that message bodies take, in bytes over the
+	// process; [DefaultBudget] if zero. One message may always exceed it.
+	Budget int64
+
+	Log        *zap.Logger           // none if nil
+	Registerer prometheus.Registerer // metrics are not registered if nil
+	Base       http.RoundTripper     // sends requests; one with fitting timeouts if nil
+}
+
+// Project is what it takes to act for the users of a Google Cloud project.
+type Project struct {
+	// Credentials is the path of the JSON key of a service account with
+	// domain-wide delegation. It may be empty when Options.Endpoint is set:
+	// requests then carry the account's address as their token.
+	Credentials string
+}
+
+// userAgent must contain "gzip" for Google to compress its answers.
+const userAgent = "headroom/1 (gzip)"
+
+// maxAccounts bounds the clients that are kept. One that was dropped is made
+// again, at the price of a token.
+const maxAccounts = 10_000
+
+// A Google opens mailboxes. It is safe for concurrent use.
+type Google struct {
+	opts    Options
+	keys    map[string]*jwt.Config // by project; nil: the address is the token
+	base    http.RoundTripper
+	charged *quota.Transport // shared, so that all calls of an account stand in one line
+	budget  *budget
+	metrics *metrics
+
+	mu       sync.Mutex
+	accounts map[accountKey]*list.Element
+	recent   list.List // of *account, the last used first
+}
+
+type accountKey struct{ project, email string }
+
+type account struct {
+	key     accountKey
+	service *gmail.Service
+}
+
+// New reads the projects' credentials and returns a Google that has not called
+// anything yet.
+func New(o Options) (*Google, error) {
+	if o.Ledger == nil {
+		return nil, errors.New("google: no ledger")
+	}
+	if o.Budget < 0 {
+		return nil, fmt.Errorf("google: budget of %d bytes is negative", o.Budget)
+	}
+	if o.Endpoint != "" {
+		if u, err := url.Parse(o.Endpoint); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return nil, fmt.Errorf("google: endpoint %q is no http or https URL", o.Endpoint)
+		}
+	}
+	o.Budget = cmp.Or(o.Budget, DefaultBudget)
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	o.Log = o.Log.Named("google")
+	g := &Google{opts: o, keys: map[string]*jwt.Config{}, base: o.Base,
+		metrics: newMetrics(o.Registerer), accounts: map[accountKey]*list.Element{}}
+	for _, name := range slices.Sorted(maps.Keys(o.Projects)) {
+		path := o.Projects[name].Credentials
+		if path == "" && o.Endpoint == "" {
+			return nil, fmt.Errorf("google: project %s has no credentials; name the key file of a service account with domain-wide delegation", name)
+		}
+		if path == "" {
+			g.keys[name] = nil
+			continue
+		}
+		key, err := readKey(path)
+		if err != nil {
+			return nil, fmt.Errorf("google: project %s: %w", name, err)
+		}
+		g.keys[name] = key
+	}
+	if g.base == nil {
+		g.base = newBase()
+	}
+	g.budget = newBudget(o.Budget, g.metrics)
+	g.charged = &quota.Transport{Base: bodyMeter{g.base}, Ledger: o.Ledger}
+	if o.Endpoint != "" {
+		o.Log.Info("not using Google's own endpoint", zap.String("endpoint", o.Endpoint))
+	}
+	return g, nil
+}
+
+// newBase is a transport for many accounts on few hosts. The bound on a whole
+// call is in its context.
+func newBase() *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           dialer.DialContext,
+		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 30 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		MaxIdleConns:          512,
+		MaxIdleConnsPerHost:   256,
+		IdleConnTimeout:       90 * time.Second,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+	}
+}
+
+// Close lets go of idle connections. Calls that are under way go on.
+func (g *Google) Close() {
+	if c, ok := g.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Mailbox opens an account's mailbox for calls in a lane. A call that the
+// ledger refuses waits in place for up to maxWait before it returns the
+// refusal. Nothing is called yet. The error is quota.ErrUnknownProject when the
+// account's project is not among the options'.
+//
+// Errors of the mailbox's calls are a *quota.DeniedError or another error of
+// the ledger's, the error of the call's context when it has ended, or a
+// *jobs.CallError that says what Google's answer, or the lack of one, means.
+func (g *Google) Mailbox(ctx context.Context, a jobs.Account, lane quota.Lane, maxWait time.Duration) (*Mailbox, error) {
+	if !lane.Valid() {
+		return nil, fmt.Errorf("mailbox of %s: unknown lane %q", a.Email, lane)
+	}
+	if a.Email == "" {
+		return nil, errors.New("mailbox of an account without an address")
+	}
+	service, err := g.service(ctx, accountKey{project: a.Project, email: a.Email})
+	if err != nil {
+		return nil, fmt.Errorf("mailbox of %s: %w", a.Email, err)
+	}
+	caller := quota.Caller{Project: a.Project, User: a.Email, Lane: lane, MaxWait: maxWait}
+	return &Mailbox{google: g, service: service, caller: caller}, nil
+}
+
+// service returns the account's client, the same one every time, so that all
+// calls share one token.
+func (g *Google) service(ctx context.Context, key accountKey) (*gmail.Service, error) {
+	credentials, known := g.keys[key.project]
+	if !known {
+		return nil, fmt.Errorf("%w %q", quota.ErrUnknownProject, key.project)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e, ok := g.accounts[key]; ok {
+		g.recent.MoveToFront(e)
+		return e.Value.(*account).service, nil
+	}
+	service, err := g.newService(ctx, key, credentials)
+	if err != nil {
+		return nil, err
+	}
+	g.accounts[key] = g.recent.PushFront(&account{key: key, service: service})
+	if g.recent.Len() > maxAccounts {
+		oldest := g.recent.Back()
+		g.recent.Remove(oldest)
+		delete(g.accounts, oldest.Value.(*account).key)
+	}
+	return service, nil
+}
+
+func (g *Google) newService(ctx context.Context, key accountKey, credentials *jwt.Config) (*gmail.Service, error) {
+	fetch := func(context.Context) (*oauth2.Token, error) { return &oauth2.Token{AccessToken: key.email}, nil }
+	if credentials != nil {
+		fetch = delegated(*credentials, key.email, g.base, g.metrics)
+	}
+	client := &http.Client{
+		Transport: &authTransport{tokens: newTokenSource(fetch), next: g.charged},
+		// Google's API does not redirect; whoever does must not get the token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	options := []option.ClientOption{option.WithHTTPClient(client)}
+	if g.opts.Endpoint != "" {
+		options = append(options, option.WithEndpoint(g.opts.Endpoint))
+	}
+	service, err := gmail.NewService(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("make a Gmail client: %w", err)
+	}
+	service.UserAgent = userAgent
+	return service, nil
+}

@@ -1,0 +1,180 @@
+package google
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/jwt"
+
+	"headroom/jobs"
+)
+
+// Bounds on fetching a token, and how long its failure is remembered: as many
+// calls as wait for a token then learn of it from one request.
+const (
+	tokenTimeout       = 30 * time.Second
+	rememberTransient  = time.Second
+	rememberPermanent  = 30 * time.Second
+	maxTokenErrorWords = 300
+)
+
+// A tokenSource is the one source of an account's access tokens. It is safe for
+// concurrent use: those who need a token while one is being fetched wait for
+// it, no longer than their context lasts.
+type tokenSource struct {
+	fetch func(context.Context) (*oauth2.Token, error)
+
+	turn chan struct{} // holds a token while nobody works on the fields below
+
+	token       *oauth2.Token
+	failure     error
+	failedUntil time.Time
+}
+
+func newTokenSource(fetch func(context.Context) (*oauth2.Token, error)) *tokenSource {
+	s := &tokenSource{fetch: fetch, turn: make(chan struct{}, 1)}
+	s.turn <- struct{}{}
+	return s
+}
+
+// get returns a valid token. Errors are a *tokenError or the context's.
+func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { s.turn <- struct{}{} }()
+	if s.token.Valid() {
+		return s.token, nil
+	}
+	if time.Now().Before(s.failedUntil) {
+		return nil, s.failure
+	}
+	token, err := s.fetch(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx) // says nothing about the next one's luck
+	}
+	if err != nil {
+		failed := sortTokenError(err)
+		remember := rememberPermanent
+		if failed.class == jobs.ClassTransient {
+			remember = rememberTransient
+		}
+		s.failure, s.failedUntil = failed, time.Now().Add(remember)
+		return nil, failed
+	}
+	s.token = token
+	return token, nil
+}
+
+// refuse forgets a token that Google did not accept, unless another one has
+// taken its place. It fails only with ctx.
+func (s *tokenSource) refuse(ctx context.Context, token *oauth2.Token) error {
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { s.turn <- struct{}{} }()
+	if s.token == token {
+		s.token = nil
+	}
+	return nil
+}
+
+// delegated fetches tokens for a user with a service account's key.
+func delegated(key jwt.Config, user string, base http.RoundTripper, m *metrics) func(context.Context) (*oauth2.Token, error) {
+	key.Subject = user
+	return func(ctx context.Context) (*oauth2.Token, error) {
+		ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+		defer cancel()
+		client := &http.Client{Transport: bound{ctx, base}}
+		token, err := key.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, client)).Token()
+		if err != nil {
+			m.tokens.WithLabelValues("failed").Inc()
+			return nil, err
+		}
+		if token.AccessToken == "" {
+			m.tokens.WithLabelValues("failed").Inc()
+			return nil, errors.New("the token endpoint's answer holds no access token")
+		}
+		m.tokens.WithLabelValues("ok").Inc()
+		return token, nil
+	}
+}
+
+// bound sends requests under a context of its own, since a JWT token source
+// takes none.
+type bound struct {
+	ctx  context.Context
+	base http.RoundTripper
+}
+
+func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	return b.base.RoundTrip(r.WithContext(b.ctx))
+}
+
+// A tokenError is a token that could not be had.
+type tokenError struct {
+	class  jobs.Class
+	reason string // OAuth's error code, where there is one
+	text   string
+	err    error
+}
+
+func (e *tokenError) Error() string { return e.text }
+func (e *tokenError) Unwrap() error { return e.err }
+
+// tokenRules says what the codes of the token endpoint mean; other codes mean
+// that the project's credentials are not in order.
+var tokenRules = map[string]struct {
+	class jobs.Class
+	hint  string
+}{
+	"invalid_grant":           {jobs.ClassAccount, "check that the user exists and is not suspended"},
+	"access_denied":           {jobs.ClassAccount, hintDelegation},
+	"admin_policy_enforced":   {jobs.ClassAccount, "the domain's administrators must allow this application"},
+	"unauthorized_client":     {jobs.ClassProject, hintDelegation + " (it takes minutes, at times a day)"},
+	"internal_failure":        {jobs.ClassTransient, ""},
+	"temporarily_unavailable": {jobs.ClassTransient, ""},
+}
+
+// sortTokenError says what a failure to get a token means. The code is read
+// from the body, since service accounts' errors carry it nowhere else.
+func sortTokenError(err error) *tokenError {
+	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if !ok {
+		return &tokenError{class: jobs.ClassTransient, reason: "tokenEndpoint", err: err,
+			text: "get an access token: " + oneLine(err.Error(), maxTokenErrorWords)}
+	}
+	var body struct {
+		Code        string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	status := 0
+	if answer.Response != nil {
+		status = answer.Response.StatusCode
+	}
+	if json.Unmarshal(answer.Body, &body) != nil || body.Code == "" || status >= 500 || status == http.StatusTooManyRequests {
+		return &tokenError{class: jobs.ClassTransient, reason: "tokenEndpoint", err: err,
+			text: fmt.Sprintf("get an access token: HTTP %d from the token endpoint", status)}
+	}
+	meaning, known := tokenRules[body.Code]
+	switch {
+	case body.Code == "invalid_grant" && isBadAssertion(body.Description):
+		meaning.class, meaning.hint = jobs.ClassProject, "check this machine's clock, and that the service account's key is still valid"
+	case !known:
+		meaning.class, meaning.hint = jobs.ClassProject, "check the project's credentials file"
+	}
+	text := fmt.Sprintf("get an access token: %s: %s", oneLine(body.Code, 100), oneLine(body.Description, maxTokenErrorWords))
+	if meaning.hint != "" {
+		text += "; " + meaning.hint
+	}
+	return &tokenError{class: meaning.class, reason: oneLine(body.Code, 100), text: text, err: err}
+}
