@@ -1,0 +1,260 @@
+// Package app assembles a process from its parts, runs it, and takes it apart
+// again; and it does what an operator's commands ask for. It decides nothing
+// about the work: which part does what stands in the parts.
+//
+// Everything that can be wrong with the surroundings is looked at before
+// anything is written: settings, then Redis, then the port, then the store.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"headroom/config"
+	"headroom/internal/google"
+	"headroom/internal/store"
+	"headroom/internal/web"
+	"headroom/jobs"
+	"headroom/quota"
+	"headroom/scheduler"
+	"headroom/workers"
+
+	"github.com/hibiken/asynq"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/zap"
+)
+
+// Role is a part of Headroom that a process can run.
+type Role string
+
+// The roles. Any number of processes may run any of them.
+const (
+	RoleScheduler Role = "scheduler"
+	RoleWorker    Role = "worker"
+	RoleWeb       Role = "web"
+)
+
+// Roles lists all roles.
+var Roles = []Role{RoleScheduler, RoleWorker, RoleWeb}
+
+// ParseRoles checks the names of roles. No names are all roles.
+func ParseRoles(names []string) ([]Role, error) {
+	if len(names) == 0 {
+		return slices.Clone(Roles), nil
+	}
+	var roles []Role
+	for _, name := range names {
+		role := Role(strings.TrimSpace(name))
+		if !slices.Contains(Roles, role) {
+			return nil, fmt.Errorf("no role %q; there are scheduler, worker and web", name)
+		}
+		if !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles, nil
+}
+
+// Options configures an [App]. Log is required.
+type Options struct {
+	Roles    []Role // all if empty
+	Version  string
+	Log      *zap.Logger
+	Registry *prometheus.Registry // of all metrics; a new one if nil
+}
+
+// An App is an assembled process. Make it with [New], then either [App.Run] or
+// [App.Close] it.
+type App struct {
+	opts   Options
+	cfg    config.Config
+	redis  *clients
+	store  *store.Store
+	ledger *quota.Ledger
+	addr   net.Addr
+	parts  []part
+	undo   cleanups
+}
+
+// New checks the surroundings and assembles the parts of the roles; nothing
+// runs yet. The error is one line with cause and next step; a
+// *[config.InvalidError] when the settings are at fault.
+func New(ctx context.Context, cfg config.Config, o Options) (*App, error) {
+	if len(o.Roles) == 0 {
+		o.Roles = slices.Clone(Roles)
+	}
+	if o.Registry == nil {
+		o.Registry = NewRegistry()
+	}
+	RouteRedisLog(o.Log)
+	a := &App{opts: o, cfg: cfg}
+	if err := a.assemble(ctx); err != nil {
+		return nil, errors.Join(err, a.undo.run())
+	}
+	return a, nil
+}
+
+// NewRegistry returns a registry with the metrics of the Go runtime and of the
+// process.
+func NewRegistry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
+}
+
+func (a *App) has(role Role) bool { return slices.Contains(a.opts.Roles, role) }
+
+// assemble is one straight line, since its order is the point: what may fail
+// comes before what leaves traces, and each thing's undoing is noted when it
+// exists.
+func (a *App) assemble(ctx context.Context) error {
+	projects, err := Projects(a.cfg)
+	if err != nil {
+		return err
+	}
+	if a.has(RoleWorker) && len(projects) == 0 {
+		return errNoProject()
+	}
+	if a.redis, err = connect(ctx, a.cfg.Redis.URL, a.cfg.Worker.Concurrency); err != nil {
+		return err
+	}
+	a.undo.add("close redis", a.redis.Close)
+
+	a.ledger, err = quota.NewLedger(quota.Options{
+		Redis: a.redis.ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
+		Log: a.opts.Log, Registerer: a.opts.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	var gmail *google.Google
+	if a.has(RoleWorker) {
+		if gmail, err = a.newGoogle(); err != nil {
+			return err
+		}
+		a.undo.add("close google", func() error { gmail.Close(); return nil })
+	}
+	if a.has(RoleWeb) {
+		if err := a.addWeb(ctx); err != nil {
+			return err
+		}
+	}
+	if a.store, err = store.Open(ctx, storeOptions(a.cfg, a.opts.Log)); err != nil {
+		return err
+	}
+	a.undo.add("close store", a.store.Close)
+	if a.has(RoleWorker) {
+		if err := a.addWorkers(gmail); err != nil {
+			return err
+		}
+	}
+	if a.has(RoleScheduler) {
+		return a.addScheduler()
+	}
+	return nil
+}
+
+func (a *App) addWeb(ctx context.Context) error {
+	lanes := make([]web.Lane, len(quota.Lanes))
+	for i, lane := range quota.Lanes {
+		lanes[i] = web.Lane{Name: string(lane), Queue: jobs.QueueName(a.cfg.Redis.QueuePrefix, string(lane))}
+	}
+	server, err := web.New(web.Options{
+		Listen: a.cfg.Web.Listen, Version: a.opts.Version, Redis: a.redis.short, Lanes: lanes,
+		// The store is opened later, but before anything is served.
+		JobsFunc: func(ctx context.Context) ([]jobs.Job, error) { return a.store.Jobs(ctx) },
+		Checks: []web.Check{
+			{Name: "redis", Func: func(ctx context.Context) error { return a.redis.short.Ping(ctx).Err() }},
+			{Name: "store", Func: func(ctx context.Context) error { return a.store.Ping(ctx) }},
+		},
+		Gatherer: a.opts.Registry, Registerer: a.opts.Registry, Log: a.opts.Log,
+	})
+	if err != nil {
+		return err
+	}
+	ln, err := server.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	a.addr = ln.Addr()
+	a.undo.add("stop listening", func() error {
+		if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil // the server has closed it
+	})
+	a.parts = append(a.parts, part{"web", func(ctx context.Context) error { return server.Serve(ctx, ln) }})
+	return nil
+}
+
+func (a *App) addScheduler() error {
+	schedule, err := config.ParseTick(a.cfg.Scheduler.Tick)
+	if err != nil {
+		return fmt.Errorf("scheduler.tick: %w", err)
+	}
+	s, err := scheduler.New(scheduler.Options{
+		Store:    a.store,
+		Queue:    scheduler.NewAsynqQueue(asynq.NewInspectorFromRedisClient(a.redis.short), a.backfillQueue(), a.redis.short),
+		Schedule: schedule, Log: a.opts.Log, Registerer: a.opts.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{"scheduler", s.Run})
+	return nil
+}
+
+func (a *App) addWorkers(gmail *google.Google) error {
+	w := a.cfg.Worker
+	workers, err := workers.New(workers.Options{
+		Redis: a.redis.queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
+		Store: a.store, Google: mailboxes{gmail}, Parser: google.Parse,
+		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease,
+		Log: a.opts.Log, Registerer: a.opts.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{"workers", workers.Run})
+	return nil
+}
+
+// backfillQueue is where slices of backfills go.
+func (a *App) backfillQueue() *jobs.Queue { return backfillQueue(a.redis, a.cfg) }
+
+func backfillQueue(c *clients, cfg config.Config) *jobs.Queue {
+	return &jobs.Queue{
+		Client: asynq.NewClientFromRedisClient(c.short),
+		Name:   jobs.QueueName(cfg.Redis.QueuePrefix, string(quota.Backfill)),
+	}
+}
+
+// Run runs the parts until ctx ends, and returns nil then, or until one fails.
+// In any case it has taken everything apart when it returns.
+func (a *App) Run(ctx context.Context) error {
+	fields := []zap.Field{zap.String("version", a.opts.Version), zap.Any("roles", a.opts.Roles),
+		zap.Stringer("redis", a.cfg.Redis.URL), zap.String("store", a.cfg.Store.Path)}
+	if a.cfg.Scale > 1 {
+		a.opts.Log.Warn("quota time runs faster than the clock; never do this against Google", zap.Int("scale", a.cfg.Scale))
+	}
+	a.opts.Log.Info("running", fields...)
+	err := runParts(ctx, a.opts.Log, a.parts)
+	return errors.Join(err, a.Close())
+}
+
+// Close takes apart what [New] made, for an App that is not run.
+func (a *App) Close() error { return a.undo.run() }
+
+// Addr is the address of the pages, nil without [RoleWeb].
+func (a *App) Addr() net.Addr { return a.addr }
+
+// Store is the open store.
+func (a *App) Store() *store.Store { return a.store }
+
+// Ledger is the process' ledger, for callers of their own beside the workers.
+func (a *App) Ledger() *quota.Ledger { return a.ledger }

@@ -1,0 +1,343 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/fakegoogle"
+	"headroom/internal/localredis"
+	"headroom/internal/store"
+	"headroom/jobs"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+)
+
+const ann = "ann@example.com"
+
+// scale makes a minute of quota two seconds.
+const scale = 30
+
+// rig is a whole installation: a fake Google with one mailbox, a redis-server
+// of its own, a store, and settings that name them.
+type rig struct {
+	t      *testing.T
+	fake   *fakegoogle.Server
+	redis  *localredis.Server
+	config string // path of the settings file
+	cfg    config.Config
+}
+
+func newRig(t *testing.T, messages int) *rig {
+	t.Helper()
+	fake, err := fakegoogle.New(fakegoogle.Options{Scale: scale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fake.Load(ann, fmt.Sprintf("generate:%d", messages)); err != nil {
+		t.Fatal(err)
+	}
+	url, shutdown, err := fake.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := shutdown(ctx); err != nil {
+			t.Errorf("shut the fake down: %v", err)
+		}
+	})
+	rds, err := localredis.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(rds.Stop)
+	r := &rig{t: t, fake: fake, redis: rds}
+	dir := t.TempDir()
+	r.config = filepath.Join(dir, "headroom.yaml")
+	text := fmt.Sprintf(`
+scale: %d
+google: {endpoint: "%s", projects: {main: {prices: [gmail-2026-05]}}}
+redis: {url: "%s"}
+store: {path: "%s/headroom.db", blobs: "%s/blobs"}
+worker: {slice: 2s, lease: 2s}
+scheduler: {tick: "@every 1s"}
+web: {listen: "127.0.0.1:0"}
+log: {level: info}
+`, scale, url, rds.URL(), dir, dir)
+	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r.cfg, err = config.Load(config.Options{Path: r.config}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.AddAccount(t.Context(), r.cfg, ann, "main", zaptest.NewLogger(t)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// run runs a process of some roles until the test ends.
+func (r *rig) run(roles ...app.Role) *app.App {
+	r.t.Helper()
+	log := zaptest.NewLogger(r.t, zaptest.Level(zap.InfoLevel))
+	a, err := app.New(r.t.Context(), r.cfg, app.Options{Roles: roles, Version: "test", Log: log})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	r.t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				r.t.Errorf("Run = %v, want nil", err)
+			}
+		case <-time.After(time.Minute):
+			r.t.Error("Run did not return within a minute")
+		}
+	})
+	return a
+}
+
+func (r *rig) startBackfill() {
+	r.t.Helper()
+	started, err := app.StartBackfill(r.t.Context(), r.cfg, ann, zaptest.NewLogger(r.t))
+	if err != nil || !started.Created {
+		r.t.Fatalf("StartBackfill = %+v, %v", started, err)
+	}
+}
+
+func (r *rig) open() *store.Store {
+	r.t.Helper()
+	s, err := app.OpenStore(r.t.Context(), r.cfg, zaptest.NewLogger(r.t))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// wait polls the job until it is as wanted, for two minutes at most.
+func (r *rig) wait(s *store.Store, what string, ok func(jobs.Job) bool) jobs.Job {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last jobs.Job
+	for {
+		j, err := s.Job(ctx, jobs.BackfillID(ann))
+		switch {
+		case err == nil && ok(j):
+			return j
+		case err == nil && j.State.Terminal():
+			r.t.Fatalf("the job ended before %s: %+v", what, j)
+		case err == nil:
+			last = j
+		}
+		select {
+		case <-ctx.Done():
+			r.t.Fatalf("not %s in time: %+v", what, last)
+		case <-tick.C:
+		}
+	}
+}
+
+func terminal(j jobs.Job) bool { return j.State.Terminal() }
+
+// storedAtLeast reports whether a job has stored so many messages.
+func storedAtLeast(n int64) func(jobs.Job) bool {
+	return func(j jobs.Job) bool { return j.Progress.Stored >= n }
+}
+
+// arrived checks that the store holds what the mailbox does, byte for byte.
+func (r *rig) arrived(s *store.Store) {
+	r.t.Helper()
+	want := map[string]string{}
+	for _, m := range r.fake.Mailbox(ann).Messages() {
+		want[m.ID] = m.SHA256
+	}
+	got := map[string]string{}
+	for after := ""; ; {
+		page, err := s.Messages(r.t.Context(), ann, after, 500)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, m := range page {
+			after = m.ID
+			got[m.ID] = r.hash(s, m)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		r.t.Errorf("stored messages (-mailbox +store):\n%s", diff)
+	}
+}
+
+// hash reads a message's blob, whose name is the hash of its content.
+func (r *rig) hash(s *store.Store, m jobs.Message) string {
+	r.t.Helper()
+	blob, err := s.Blob(r.t.Context(), m.SHA256)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer blob.Close()
+	raw, err := io.ReadAll(blob)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return sha(raw)
+}
+
+func TestABackfillEndToEnd(t *testing.T) {
+	r := newRig(t, 300)
+	a := r.run()
+	r.startBackfill()
+	j := r.wait(a.Store(), "ended", terminal)
+	if j.State != jobs.Completed || j.Progress.Stored != 300 || j.Progress.Done() != 300 {
+		t.Errorf("job = %+v, want 300 messages stored", j)
+	}
+	r.arrived(a.Store())
+	m := r.fake.Meter()
+	if m.Refused() != 0 || m.OverLimit() != 0 || m.Refetched() != 0 {
+		t.Errorf("the fake's meter: %d refused, %d over the limit, %d refetched; want none", m.Refused(), m.OverLimit(), m.Refetched())
+	}
+	for path, want := range map[string]string{
+		"/metrics": `headroom_queue_tasks{queue="backfill",state="archived"} 0`,
+		"/":        "backfill:" + ann,
+		"/readyz":  `"ready":true`,
+	} {
+		resp, err := http.Get("http://" + a.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("%s = %d, %v, want 200 and %s in\n%s", path, resp.StatusCode, err, want, body)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestAWipedRedisLosesNothing: jobs are in the store, so the scheduler makes
+// their tasks again.
+func TestAWipedRedisLosesNothing(t *testing.T) {
+	r := newRig(t, 600)
+	a := r.run(app.RoleScheduler, app.RoleWorker)
+	r.startBackfill()
+	r.wait(a.Store(), "half-way", storedAtLeast(200))
+	rdb := redis.NewClient(&redis.Options{Addr: r.redis.Addr})
+	defer rdb.Close()
+	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	j := r.wait(a.Store(), "ended", terminal)
+	if j.State != jobs.Completed || j.Progress.Stored != 600 {
+		t.Errorf("job = %+v, want 600 messages stored", j)
+	}
+	r.arrived(a.Store())
+	if n := r.fake.Meter().Refetched(); n != 0 {
+		t.Errorf("%d messages were fetched twice", n)
+	}
+}
+
+// binary builds the command once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "headroom-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "headroom")
+	out, err := exec.Command("go", "build", "-o", path, "headroom/cmd/headroom").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// worker starts a worker as an operating system's process of its own.
+func (r *rig) worker(path string) *exec.Cmd {
+	r.t.Helper()
+	cmd := exec.Command(path, "run", "--roles", "worker", "--config", r.config)
+	cmd.Stdout, cmd.Stderr = os.Stdout, testWriter{r.t}
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { // where the test ended early
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// TestAWorkerKilledFiveTimes: 2,000 messages arrive although their worker is
+// killed five times, and hardly any is fetched twice.
+func TestAWorkerKilledFiveTimes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes about a minute")
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
+	const messages, kills = 2000, 5
+	r := newRig(t, messages)
+	r.run(app.RoleScheduler)
+	s := r.open()
+	r.startBackfill()
+	var last jobs.Progress
+	for i := range kills {
+		worker := r.worker(path)
+		at := int64((i + 1) * messages / (kills + 1))
+		j := r.wait(s, fmt.Sprintf("at %d messages", at), storedAtLeast(at))
+		if err := worker.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = worker.Wait() // "signal: killed"
+		if j.Progress.Done() < last.Done() {
+			t.Errorf("progress fell from %+v to %+v", last, j.Progress)
+		}
+		last = j.Progress
+	}
+	worker := r.worker(path)
+	j := r.wait(s, "ended", terminal)
+	if err := worker.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Wait(); err != nil {
+		t.Errorf("the last worker, stopped as usual: %v, want exit code 0", err)
+	}
+	if j.State != jobs.Completed || j.Progress.Stored != messages || j.Progress.Failed != 0 {
+		t.Errorf("job = %+v, want %d messages stored", j, messages)
+	}
+	r.arrived(s)
+	m := r.fake.Meter()
+	if n := m.Refetched(); n > messages/20 {
+		t.Errorf("%d messages were fetched twice, want at most %d", n, messages/20)
+	}
+	if m.OverLimit() != 0 || m.Refused() != 0 {
+		t.Errorf("the fake's meter: %d over the limit, %d refused; want none", m.OverLimit(), m.Refused())
+	}
+	t.Logf("%d fetched twice, epoch %d", m.Refetched(), j.Epoch)
+}

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"headroom/config"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
+)
+
+// NewLog returns a logger that writes to w as the settings say. With format
+// auto it writes for people when w is a terminal, and JSON otherwise.
+func NewLog(c config.Log, w io.Writer) (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(c.Level)
+	if err != nil {
+		return nil, fmt.Errorf("log.level: %w", err)
+	}
+	return zap.New(zapcore.NewCore(encoder(c.Format, w), zapcore.Lock(zapcore.AddSync(w)), level)), nil
+}
+
+func encoder(format string, w io.Writer) zapcore.Encoder {
+	if format == "console" || format == "auto" && IsTerminal(w) {
+		c := zap.NewDevelopmentEncoderConfig()
+		c.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+		return zapcore.NewConsoleEncoder(c)
+	}
+	c := zap.NewProductionEncoderConfig()
+	c.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	c.EncodeDuration = zapcore.SecondsDurationEncoder
+	return zapcore.NewJSONEncoder(c)
+}
+
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,13 @@
+package app
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+)
+
+func TestMain(m *testing.M) {
+	RouteRedisLog(zap.NewNop())
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,127 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"headroom/config"
+	"headroom/internal/store"
+	"headroom/jobs"
+
+	"go.uber.org/zap"
+)
+
+func storeOptions(cfg config.Config, log *zap.Logger) store.Options {
+	return store.Options{Path: cfg.Store.Path, Blobs: cfg.Store.Blobs, Log: log}
+}
+
+// ErrNoStore says that the store's file does not exist yet.
+var ErrNoStore = errors.New("nothing has been stored yet")
+
+// OpenStore opens the store for commands that only read, and makes none: the
+// error is [ErrNoStore] where there is none. Close it when done.
+func OpenStore(ctx context.Context, cfg config.Config, log *zap.Logger) (*store.Store, error) {
+	if _, err := os.Stat(cfg.Store.Path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: no file %s; add an account first, or set store.path (HEADROOM_STORE_PATH)", ErrNoStore, cfg.Store.Path)
+	}
+	return store.Open(ctx, storeOptions(cfg, log))
+}
+
+// AddAccount stores an account, making the store where there is none. The error
+// is [jobs.ErrExists] when the account is there already.
+func AddAccount(ctx context.Context, cfg config.Config, email, project string, log *zap.Logger) (account jobs.Account, err error) {
+	if _, err := Projects(cfg); err != nil {
+		return jobs.Account{}, err
+	}
+	if err := knownProject(cfg, project); err != nil {
+		return jobs.Account{}, err
+	}
+	s, err := store.Open(ctx, storeOptions(cfg, log))
+	if err != nil {
+		return jobs.Account{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	err = s.AddAccount(ctx, jobs.Account{Email: email, Project: project})
+	if errors.Is(err, jobs.ErrExists) {
+		return jobs.Account{}, fmt.Errorf("%w; start its backfill with: headroom backfill start %s", err, email)
+	}
+	if err != nil {
+		return jobs.Account{}, err
+	}
+	return s.Account(ctx, email)
+}
+
+func knownProject(cfg config.Config, project string) error {
+	if _, ok := cfg.Google.Projects[project]; ok {
+		return nil
+	}
+	known := "none"
+	if len(cfg.Google.Projects) > 0 {
+		known = strings.Join(slices.Sorted(maps.Keys(cfg.Google.Projects)), ", ")
+	}
+	return fmt.Errorf("unknown project %s, the settings name %s; add google.projects.%s to the settings file", project, known, project)
+}
+
+// Started is a backfill that was asked for.
+type Started struct {
+	Job     jobs.Job `json:"job"`
+	Created bool     `json:"created"` // false: it was under way already
+}
+
+// StartBackfill starts the backfill of an account's mailbox: it makes the job's
+// row and puts its first slice on the queue. A backfill that is under way is
+// left alone. Nothing is written unless account, project and Redis are there.
+func StartBackfill(ctx context.Context, cfg config.Config, email string, log *zap.Logger) (started Started, err error) {
+	if _, err := Projects(cfg); err != nil {
+		return Started{}, err
+	}
+	s, err := OpenStore(ctx, cfg, log)
+	if errors.Is(err, ErrNoStore) {
+		return Started{}, unknownAccount(cfg, email)
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	account, err := s.Account(ctx, email)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return Started{}, unknownAccount(cfg, email)
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	if err := knownProject(cfg, account.Project); err != nil {
+		return Started{}, fmt.Errorf("account %s: %w", account.Email, err)
+	}
+	RouteRedisLog(log)
+	redis, err := connect(ctx, cfg.Redis.URL, 1)
+	if err != nil {
+		return Started{}, err
+	}
+	defer func() { err = errors.Join(err, redis.Close()) }()
+
+	started.Job, started.Created, err = s.StartBackfill(ctx, account.Email)
+	if err != nil {
+		return Started{}, err
+	}
+	if err := backfillQueue(redis, cfg).Put(ctx, started.Job.Ref()); err != nil {
+		// The row is the truth: the scheduler makes its task.
+		log.Warn("job recorded, but not put on the queue; the scheduler will do it", zap.String("job", started.Job.ID), zap.Error(err))
+	}
+	return started, nil
+}
+
+// unknownAccount says how to make it known, with a project that exists.
+func unknownAccount(cfg config.Config, email string) error {
+	project := "PROJECT"
+	if names := slices.Sorted(maps.Keys(cfg.Google.Projects)); len(names) > 0 {
+		project = names[0]
+	}
+	return fmt.Errorf("unknown account %s; add it with: headroom account add %s --project %s", email, email, project)
+}

@@ -1,0 +1,79 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"headroom/config"
+	"headroom/quota"
+)
+
+func TestProjectsBecomeTheLedgers(t *testing.T) {
+	ceiling, pace := 0.5, 0.0
+	cfg := config.Default()
+	cfg.Google.Projects = map[string]config.Project{"p": {
+		Prices: []string{"gmail-legacy", "calendar-2026-05"},
+		Limits: map[string]config.Limits{"gmail-legacy": {UserMinute: 300}},
+		Lanes:  config.Lanes{Backfill: config.Lane{Ceiling: &ceiling, Pace: &pace}},
+	}}
+	got, err := Projects(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := got["p"].Lists
+	if len(lists) != 2 || lists[0].Name != "gmail-legacy" || lists[1].Name != "calendar-2026-05" {
+		t.Fatalf("lists = %v", lists)
+	}
+	if units := lists[0].Limits[quota.LimitUserMinute].Units; units != 300 {
+		t.Errorf("user-minute = %d, want 300", units)
+	}
+	original, err := quota.LoadList("gmail-legacy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := lists[0].Limits[quota.LimitProjectMinute].Units, original.Limits[quota.LimitProjectMinute].Units; got != want {
+		t.Errorf("project-minute = %d, want the list's own %d", got, want)
+	}
+	if s := got["p"].Lanes[quota.Backfill]; s.Ceiling != 0.5 || s.Pace != 0 {
+		t.Errorf("backfill = %+v, want a ceiling of 0.5, not paced", s)
+	}
+	if s := got["p"].Lanes[quota.Sync]; s != quota.DefaultLanes[quota.Sync] {
+		t.Errorf("sync = %+v, want the default", s)
+	}
+}
+
+// TestDefaultsOfLanesAgree: settings and ledger each have their own, since
+// neither imports the other.
+func TestDefaultsOfLanesAgree(t *testing.T) {
+	cfg, err := config.Load(config.Options{Set: []string{"google.projects.p.credentials="}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Projects(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lane, want := range quota.DefaultLanes {
+		if got := got["p"].Lanes[lane]; got != want {
+			t.Errorf("%s = %+v, want %+v", lane, got, want)
+		}
+	}
+}
+
+func TestUnknownPriceListsAreAllNamed(t *testing.T) {
+	cfg := config.Default()
+	cfg.Google.Projects = map[string]config.Project{
+		"a": {Prices: []string{"gmail-1999"}}, "b": {Prices: []string{"mail"}},
+	}
+	_, err := Projects(cfg)
+	var invalid *config.InvalidError
+	if !errors.As(err, &invalid) || len(invalid.Problems) != 2 {
+		t.Fatalf("Projects = %v, want two problems", err)
+	}
+	for i, want := range []string{`google.projects.a.prices: unknown price list "gmail-1999"; there are`, "google.projects.b.prices"} {
+		if !strings.Contains(invalid.Problems[i].Error(), want) {
+			t.Errorf("problem %d = %v, want %s", i, invalid.Problems[i], want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/config"
+	"headroom/internal/localredis"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// oldRedis answers like a Redis of some version that knows PING and INFO only.
+func oldRedis(t *testing.T, version string) config.URL {
+	t.Helper()
+	return serveTCP(t, func(c net.Conn) {
+		r := bufio.NewReader(c)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			var n int
+			if _, err := fmt.Sscanf(line, "*%d", &n); err != nil {
+				return
+			}
+			args := make([]string, n)
+			for i := range args {
+				if _, err := r.ReadString('\n'); err != nil { // the length
+					return
+				}
+				arg, err := r.ReadString('\n')
+				if err != nil {
+					return
+				}
+				args[i] = strings.TrimSpace(arg)
+			}
+			switch strings.ToLower(args[0]) {
+			case "ping":
+				io.WriteString(c, "+PONG\r\n")
+			case "info":
+				info := "# Server\r\nredis_version:" + version + "\r\n"
+				fmt.Fprintf(c, "$%d\r\n%s\r\n", len(info), info)
+			default:
+				fmt.Fprintf(c, "-ERR unknown command `%s`\r\n", args[0])
+			}
+		}
+	})
+}
+
+// serveTCP answers connections on a free port.
+func serveTCP(t *testing.T, serve func(net.Conn)) config.URL {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				serve(c)
+			}()
+		}
+	}()
+	return config.URL("redis://" + ln.Addr().String())
+}
+
+func TestConnectSaysWhatIsWrongInOneLine(t *testing.T) {
+	locked, err := localredis.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locked.Stop()
+	rdb := redis.NewClient(&redis.Options{Addr: locked.Addr})
+	defer rdb.Close()
+	if err := rdb.ConfigSet(t.Context(), "requirepass", "hunter2").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		url  config.URL
+		want string
+	}{
+		"nobody there":   {"redis://127.0.0.1:1", "no Redis at redis://127.0.0.1:1: connection refused; start one (redis-server) or set redis.url (HEADROOM_REDIS_URL)"},
+		"no socket":      {"unix:///nowhere/redis.sock", "no Redis at unix:///nowhere/redis.sock: no such file or directory; start one"},
+		"too old":        {oldRedis(t, "5.0.7"), "is version 5.0.7, Headroom needs 6.2 or later; upgrade it or set redis.url"},
+		"just too old":   {oldRedis(t, "6.0.16"), "is version 6.0.16, Headroom needs 6.2"},
+		"no password":    {config.URL(locked.URL()), "refuses the user or password; set them in redis.url"},
+		"wrong password": {config.URL("redis://:nonsense@" + locked.Addr), "refuses the user or password; set them in redis.url"},
+		"no Redis but a web server": {
+			serveTCP(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }), "set redis.url",
+		},
+		"no such database": {config.URL("redis://:hunter2@" + locked.Addr + "/99"), "set redis.url"},
+		"no number":        {"redis://127.0.0.1:6379/first", "its form is redis://USER:PASSWORD@HOST:PORT/DB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := connect(t.Context(), row.url, 1)
+			if err == nil {
+				c.Close()
+				t.Fatal("connect succeeded")
+			}
+			if !strings.Contains(err.Error(), row.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("connect = %q, want one line with %q", err, row.want)
+			}
+			if strings.Contains(err.Error(), "nonsense") || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("connect = %q shows a password", err)
+			}
+		})
+	}
+}
+
+func TestConnectGivesUpOnASilentServer(t *testing.T) {
+	url := serveTCP(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	start := time.Now()
+	_, err := connect(t.Context(), url, 1)
+	if err == nil || !strings.Contains(err.Error(), "no answer within 3s") {
+		t.Errorf("connect = %v, want no answer", err)
+	}
+	if took := time.Since(start); took > 2*connectTimeout {
+		t.Errorf("connect took %s", took)
+	}
+}
+
+func TestConnectTakesWhatWillDo(t *testing.T) {
+	server, err := localredis.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	for name, url := range map[string]config.URL{
+		"redis-server":       config.URL(server.URL()),
+		"the embedded Redis": config.URL("redis://" + miniredis.RunT(t).Addr()),
+		"just new enough":    oldRedis(t, "6.2.0"),
+		"much newer":         oldRedis(t, "10.0.1"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := connect(t.Context(), url, 100)
+			if err != nil {
+				t.Fatalf("connect = %v, want nil", err)
+			}
+			if got := c.ledger.Options().MaxRetries; got != 0 { // go-redis turns -1 into 0
+				t.Errorf("the ledger's client repeats a command %d times", got)
+			}
+			if err := c.Close(); err != nil {
+				t.Errorf("Close = %v", err)
+			}
+		})
+	}
+}
+
+// TestTheQueueOutlastsARestartOfRedis: what Asynq writes while Redis is away
+// must arrive, since Asynq itself gives up at the first error.
+func TestTheQueueOutlastsARestartOfRedis(t *testing.T) {
+	server, err := localredis.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	c, err := connect(t.Context(), config.URL(server.URL()), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	server.Kill()
+	if err := c.short.Ping(t.Context()).Err(); err == nil {
+		t.Fatal("a killed Redis answers")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	written := make(chan error, 1)
+	go func() { written <- c.queue.Set(ctx, "k", "v", 0).Err() }()
+	if err := server.Restart(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-written; err != nil {
+		t.Errorf("a write during the restart = %v, want nil", err)
+	}
+	if got := c.short.Get(ctx, "k").Val(); got != "v" {
+		t.Errorf("read %q, want the write", got)
+	}
+}
