@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/bench"
+
+	"github.com/spf13/cobra"
+)
+
+func newBench(g *globals) *cobra.Command {
+	var o bench.Options
+	var list bool
+	cmd := &cobra.Command{
+		Use:   "bench NAME",
+		Short: "Measure what Headroom promises",
+		Long: `Run a benchmark on real parts and print its figures: as a table, or with --json
+as one JSON object, the last line on stdout. It starts the redis-server that it
+finds on PATH, unless --redis names one. docs/benchmarks.md explains the figures.
+
+Exit codes: 0 every promise was kept, 1 one was broken or the run failed, 2 wrong
+usage.`,
+		Example: `  headroom bench --list
+  headroom bench requeue --json`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return listBenchmarks(cmd, g)
+			}
+			if len(args) == 0 {
+				return usagef("bench needs a NAME; see %s --list", cmd.CommandPath())
+			}
+			b, err := bench.Find(args[0])
+			if err != nil {
+				return &usageError{err}
+			}
+			if o.Log, err = app.NewLog(config.Log{Level: "error", Format: "auto"}, cmd.ErrOrStderr()); err != nil {
+				return err
+			}
+			var last time.Time
+			o.Progress = func(done float64, doing string) {
+				if now := time.Now(); now.Sub(last) >= tellEvery {
+					last = now
+					fmt.Fprintf(cmd.ErrOrStderr(), "bench %s: %3.0f %%, %s\n", b.Name, 100*done, doing)
+				}
+			}
+			figures, err := b.Run(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if err := printFigures(cmd, g, figures); err != nil {
+				return err
+			}
+			if broken := figures.Broken(); broken != "" {
+				return fmt.Errorf("a promise was broken: %s", broken)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&o.Redis, "redis", "", "measure on the Redis at `URL` (default a redis-server of its own)")
+	cmd.Flags().BoolVar(&list, "list", false, "list the benchmarks")
+	return cmd
+}
+
+func listBenchmarks(cmd *cobra.Command, g *globals) error {
+	for _, b := range bench.All {
+		if g.json {
+			if err := printJSON(cmd, map[string]string{"name": b.Name, "about": b.About, "takes": b.Takes}); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%-12s %-6s %s\n", b.Name, b.Takes, b.About)
+	}
+	return nil
+}
+
+// printFigures prints figures as JSON: on one line for machines, indented for
+// people.
+func printFigures(cmd *cobra.Command, g *globals, figures bench.Figures) error {
+	if g.json {
+		return printJSON(cmd, figures)
+	}
+	text, err := json.MarshalIndent(figures, "", "  ")
+	if err != nil {
+		return fmt.Errorf("print the figures: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", text)
+	return nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/demo"
+	"headroom/internal/fakegoogle"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+func newDemo(g *globals) *cobra.Command {
+	var o demo.Options
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Backfill three mailboxes under a quota while people use them",
+		Long: `Run the main job in one process, against a Google that is part of it: three
+mailboxes are backfilled under their quota, while people open and list messages
+in the same accounts. It needs nothing but this binary, takes half a minute or so,
+and ends by itself with a summary: what Google's own meter saw, whether every
+message arrived byte for byte, and how the people fared.
+
+Quota time runs ten times faster, so that a minute's window takes six seconds;
+limits and costs are Google's.
+
+Exit codes: 0 every promise was kept, 1 one was broken or the run failed, 2 wrong
+usage.`,
+		Example: `  headroom demo
+  headroom demo --mbox ~/archive.mbox --prices gmail-2026-10 --meter bucket --json`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := demoUsage(o); err != nil {
+				return err
+			}
+			level := "error" // the bars are what there is to see; errors would still show
+			log, err := app.NewLog(config.Log{Level: level, Format: "auto"}, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			o.Log = log
+			var show demoView
+			switch {
+			case g.json:
+				show = &demoLines{out: cmd.ErrOrStderr()}
+			case app.IsTerminal(cmd.OutOrStdout()):
+				show = newDemoBars(cmd.OutOrStdout())
+			default:
+				show = &demoLines{out: cmd.OutOrStdout()}
+			}
+			if !g.json {
+				introduceDemo(cmd.OutOrStdout(), o)
+			}
+			o.Watch = show.show
+			summary, err := demo.Run(cmd.Context(), o)
+			show.close()
+			if err != nil {
+				if interrupted(cmd.Context(), err) {
+					return errors.New("the demo was stopped before its end")
+				}
+				return err
+			}
+			if g.json {
+				if err := printJSON(cmd, summary); err != nil {
+					return err
+				}
+			} else {
+				summarizeDemo(cmd.OutOrStdout(), summary)
+			}
+			if broken := summary.Broken(); broken != "" {
+				return fmt.Errorf("a promise was broken: %s", broken)
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Mail, "mbox", "", "deal the mail of `PATH`, an mbox file or a folder of mbox and eml files, among the mailboxes (default generated mail)")
+	f.StringVar(&o.Prices, "prices", fakegoogle.DefaultPrices, "price list: gmail-legacy, gmail-2026-05 or gmail-2026-10")
+	f.IntVar(&o.Scale, "scale", 10, "let quota time run `N` times faster, from 1 to 100")
+	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how Google refuses: fixed, sliding or bucket")
+	f.StringVar(&o.Redis, "redis", "", "use the Redis at `URL` and leave nothing in it (default an embedded one)")
+	f.BoolVar(&o.Keep, "keep", false, "keep the folder with the stored messages")
+	return cmd
+}
+
+func demoUsage(o demo.Options) error {
+	if o.Scale < 1 || o.Scale > 100 {
+		return usagef("--scale %d is not from 1 to 100", o.Scale)
+	}
+	if _, err := fakegoogle.New(fakegoogle.Options{Prices: o.Prices, Meter: o.Meter, Scale: o.Scale}); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+func introduceDemo(out io.Writer, o demo.Options) {
+	what := "2,400 generated messages"
+	if o.Mail != "" {
+		what = "the mail of " + o.Mail
+	}
+	redis := "an embedded Redis"
+	if o.Redis != "" {
+		redis = "a Redis of yours"
+	}
+	fmt.Fprintf(out, `Headroom demo: %s in three mailboxes of a fake Google.
+  Google lets each account spend what price list %s says (meter: %s).
+  Backfill may fill that to 80 %%. The rest is headroom for the people who, at the
+  same time, open and list messages in the same accounts.
+  Everything is real but Google: Asynq on %s, SQLite, Google's Go client.
+  Quota time runs %d times faster.
+
+`, what, o.Prices, o.Meter, redis, o.Scale)
+}
+
+func summarizeDemo(out io.Writer, s demo.Summary) {
+	fmt.Fprintf(out, `
+Messages     %d of %d stored, %d identical to the input byte for byte%s
+Google       refused %d calls; %d accounts or projects went over a limit in any window
+Backfill     used %.0f %% of what its ceiling and the people left it
+             waited for quota %d times, went back to the queue %d times
+People       %d calls (%d units), %d denied; waited %.1f ms (median), %.1f ms (p99) for quota
+Took         %.0f s
+`, s.Stored, s.Messages, s.Identical, parseNote(s), s.RefusedByGoogle, s.OverLimitWindows,
+		100*s.BackfillUtilization, s.DeniedByQuota, s.Requeued,
+		s.InteractiveCalls, s.InteractiveUnits, s.InteractiveDenied, s.InteractiveWaitP50MS, s.InteractiveWaitP99MS, s.Seconds)
+	if s.Folder != "" {
+		fmt.Fprintf(out, "Stored in    %s\n", s.Folder)
+	}
+	fmt.Fprint(out, `
+Next: headroom demo --mbox PATH for mail of your own; README.md for a real account;
+docs/design.md for how it works.
+`)
+}
+
+func parseNote(s demo.Summary) string {
+	if s.ParseFailed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d that no mail reader can parse, kept raw)", s.ParseFailed)
+}
+
+// demoView shows a demo as it goes.
+type demoView interface {
+	show(demo.Snapshot)
+	close()
+}
+
+func peopleText(p demo.People) string {
+	return fmt.Sprintf("%d calls, %d denied, waited %s (median) %s (p99)", p.Calls, p.Denied,
+		p.WaitP50.Round(100*time.Microsecond), p.WaitP99.Round(100*time.Microsecond))
+}
+
+// demoLines prints a line for each mailbox and one for the people now and then.
+type demoLines struct {
+	out    io.Writer
+	began  time.Time
+	last   time.Time
+	speeds []app.Speed
+}
+
+func (l *demoLines) show(s demo.Snapshot) {
+	now := time.Now()
+	if l.began.IsZero() {
+		l.began = now
+		fmt.Fprintf(l.out, "while it runs: dashboard %s, queues %s/queues/, store %s\n", s.Pages, s.Pages, s.Folder)
+		l.speeds = make([]app.Speed, len(s.Jobs))
+	}
+	ended := true
+	for i, j := range s.Jobs {
+		l.speeds[i].Look(now, j)
+		ended = ended && j.State.Terminal()
+	}
+	if now.Sub(l.last) < tellEvery && !ended {
+		return
+	}
+	if ended && l.last.Equal(time.Unix(1, 0)) {
+		return
+	}
+	l.last = now
+	if ended {
+		l.last = time.Unix(1, 0) // said once
+	}
+	at := now.Sub(l.began).Seconds()
+	for i, j := range s.Jobs {
+		fmt.Fprintf(l.out, "%5.1fs  %-18s %d of %s, %s\n", at, j.Account, j.Progress.Done(), total(j), doing(j, &l.speeds[i]))
+	}
+	fmt.Fprintf(l.out, "%5.1fs  %-18s %s\n", at, "people", peopleText(s.People))
+}
+
+func (*demoLines) close() {}
+
+// demoBars shows a bar for each mailbox and a line for the people.
+type demoBars struct {
+	out    io.Writer
+	bars   *bars
+	people atomic.Pointer[string]
+	line   *mpb.Bar
+	speeds []app.Speed
+}
+
+func newDemoBars(out io.Writer) *demoBars { return &demoBars{out: out} }
+
+func (b *demoBars) show(s demo.Snapshot) {
+	if b.bars == nil {
+		fmt.Fprintf(b.out, "While it runs: dashboard %s, queues %s/queues/, store %s\n\n", s.Pages, s.Pages, s.Folder)
+		b.bars = newBars(b.out, s.Jobs)
+		b.people.Store(new(string))
+		b.line = b.bars.progress.New(0, mpb.NopStyle(), mpb.BarPriority(len(s.Jobs)),
+			mpb.PrependDecorators(decor.Name("people", decor.WCSyncSpaceR),
+				decor.Any(func(decor.Statistics) string { return " " + *b.people.Load() })))
+		b.speeds = make([]app.Speed, len(s.Jobs))
+	}
+	now := time.Now()
+	for i, j := range s.Jobs {
+		b.speeds[i].Look(now, j)
+		b.bars.show(j, &b.speeds[i])
+	}
+	text := peopleText(s.People)
+	b.people.Store(&text)
+}
+
+func (b *demoBars) close() {
+	if b.bars == nil {
+		return
+	}
+	b.line.Abort(false)
+	b.bars.close()
+}

@@ -1,0 +1,76 @@
+// Package bench measures what Headroom promises, on real parts: a real
+// redis-server, the fake Google with its own meter, real workers. Each benchmark
+// prints figures that others can run again, and says itself whether the run
+// broke a promise.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headroom/internal/localredis"
+
+	"go.uber.org/zap"
+)
+
+// Options configures a benchmark. Log is required.
+type Options struct {
+	Redis string // URL of a Redis; a redis-server of the benchmark's own if empty
+	Log   *zap.Logger
+
+	// Progress is told, now and then, how far the benchmark is, from 0 to 1, and
+	// what it is doing.
+	Progress func(done float64, doing string)
+}
+
+func (o Options) progress(done float64, format string, args ...any) {
+	if o.Progress != nil {
+		o.Progress(done, fmt.Sprintf(format, args...))
+	}
+}
+
+// Figures are what a benchmark measured; they are printed as one JSON object.
+type Figures interface {
+	// Broken says which promise the run broke, or "".
+	Broken() string
+}
+
+// Benchmark is one entry of [All].
+type Benchmark struct {
+	Name  string
+	About string
+	Takes string // about how long
+	Run   func(context.Context, Options) (Figures, error)
+}
+
+// All lists the benchmarks.
+var All = []Benchmark{
+	{"requeue", "a slice that the quota refuses goes back to the queue, and nothing is lost by it", "2 min", requeue},
+}
+
+// Find returns the benchmark of a name.
+func Find(name string) (Benchmark, error) {
+	i := slices.IndexFunc(All, func(b Benchmark) bool { return b.Name == name })
+	if i < 0 {
+		names := make([]string, len(All))
+		for i, b := range All {
+			names[i] = b.Name
+		}
+		return Benchmark{}, fmt.Errorf("unknown benchmark %q; there are %s", name, strings.Join(names, ", "))
+	}
+	return All[i], nil
+}
+
+// redisFor returns the URL of the Redis to measure on, and what ends it.
+func redisFor(ctx context.Context, o Options) (url string, stop func(), err error) {
+	if o.Redis != "" {
+		return o.Redis, func() {}, nil
+	}
+	server, err := localredis.Start(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	return server.URL(), server.Stop, nil
+}
