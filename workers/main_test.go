@@ -56,7 +56,7 @@ func newPlant(t *testing.T, google Google, change ...func(*Options)) *plant {
 	rdb := redis.NewClient(&redis.Options{Addr: realRedis.Addr})
 	t.Cleanup(func() { rdb.Close() })
 	o := Options{
-		Redis: rdb, QueuePrefix: t.Name() + "-", Lanes: []quota.Lane{quota.Backfill},
+		Redis: rdb, QueuePrefix: fmt.Sprintf("%s-%d-", t.Name(), time.Now().UnixNano()), Lanes: []quota.Lane{quota.Backfill},
 		Store: newMemStore(), Google: google, Parser: subjectOf,
 		Log: zaptest.NewLogger(t), Registerer: prometheus.NewRegistry(),
 	}
