@@ -1,0 +1,293 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/jobs"
+
+	"github.com/spf13/cobra"
+)
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		if c.Short == "" || c.Example == "" || (c.Long == "" && !c.HasSubCommands()) {
+			t.Errorf("%s lacks a short or long text or an example", c.CommandPath())
+		}
+		if !c.HasSubCommands() && !strings.Contains(c.Long, "Exit codes: 0") {
+			t.Errorf("%s does not list its exit codes", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot())
+	if r := headroom(t, "--help"); r.code != 0 || !strings.Contains(r.stdout, "Exit codes: 0 done, 1 failed, 2 wrong usage") || r.stderr != "" {
+		t.Errorf("--help = %+v", r)
+	}
+	if r := headroom(t, "--version"); r.code != 0 || !strings.HasPrefix(r.stdout, "headroom ") || strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("--version = %+v", r)
+	}
+	if r := headroom(t, "completion", "bash"); r.code != 0 || !strings.Contains(r.stdout, "__start_headroom") {
+		t.Errorf("completion bash = %d, %d bytes", r.code, len(r.stdout))
+	}
+}
+
+func TestWrongUsageIsCode2AndOneLine(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	for name, row := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unknown command":      {[]string{"backfil"}, `unknown command "backfil"; did you mean backfill?`},
+		"unknown subcommand":   {[]string{"account", "remove"}, `unknown command "remove"`},
+		"no subcommand":        {[]string{"backfill"}, "needs a subcommand; see headroom backfill --help"},
+		"unknown flag":         {[]string{"run", "--role", "web"}, "unknown flag: --role; see headroom run --help"},
+		"unknown role":         {[]string{"run", "--roles", "web,cook"}, `--roles: no role "cook"; there are scheduler, worker and web`},
+		"too many arguments":   {[]string{"account", "list", "x"}, "usage: headroom account list"},
+		"no argument":          {[]string{"backfill", "start"}, "usage: headroom backfill start EMAIL"},
+		"no project":           {[]string{"account", "add", "ann@example.com"}, "--project is missing"},
+		"no address":           {[]string{"account", "add", "ann", "--project", "main"}, `"ann" is not an e-mail address`},
+		"unknown setting":      {[]string{"account", "list", "--set", "redis.uri=x"}, "--set redis.uri: is no setting"},
+		"no number":            {[]string{"fake-google", "--scale", "fast"}, "see headroom fake-google --help"},
+		"unknown meter":        {[]string{"fake-google", "--meter", "water"}, "water"},
+		"unknown prices":       {[]string{"fake-google", "--prices", "gmail-1999"}, "gmail-1999"},
+		"no mailbox":           {[]string{"fake-google", "--mailbox", "ann@example.com"}, "must be EMAIL=PATH or EMAIL=generate:N"},
+		"unknown price list":   {[]string{"run", "--set", "google.projects.main.prices=gmail-1999"}, `google.projects.main.prices: unknown price list "gmail-1999"; there are`},
+		"no project to fetch":  {[]string{"run", "--config", filepath.Join(s.dir, "empty.yaml")}, "google.projects: must name at least one"},
+		"no credentials":       {[]string{"run", "--set", "google.endpoint="}, "google.projects.main.credentials: must name the key file"},
+		"no such credentials":  {[]string{"run", "--set", "google.projects.main.credentials=/nowhere/key.json"}, "/nowhere/key.json: no such file"},
+		"a named file missing": {[]string{"run", "--config", "/nowhere/headroom.yaml"}, "settings file /nowhere/headroom.yaml: file does not exist; create it or name another with --config"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(s.dir, "empty.yaml"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.headroom(row.args...).fails(t, 2, row.want)
+		})
+	}
+	if s.stored() {
+		t.Error("wrong usage has left a store behind")
+	}
+}
+
+func TestConfigCheckListsAllProblems(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	if r := s.headroom("config", "check"); r.code != 0 || r.stdout != "the settings are valid\n" {
+		t.Errorf("config check = %+v", r)
+	}
+	bad := "redis: {url: nowhere}\nworker: {in_flight: 0, slice: 5}\ncolour: blue\ngoogle: {projects: {p: {prices: [gmail-1999]}}}\n"
+	if err := os.WriteFile(s.file, []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := s.headroom("config", "check")
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	if r.code != 2 || len(lines) != 4 || !strings.Contains(r.stderr, "4 problem(s)") {
+		t.Errorf("config check = %+v, want code 2 and four lines", r)
+	}
+	for i, want := range []string{":2: worker.slice", ":3: colour", "redis.url", "worker.in_flight"} {
+		if i < len(lines) && !strings.Contains(lines[i], want) {
+			t.Errorf("line %d = %q, want %q", i, lines[i], want)
+		}
+	}
+	var v struct {
+		Valid    bool
+		Problems []string
+	}
+	r = s.headroom("config", "check", "--json")
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || v.Valid || len(v.Problems) != 4 || r.code != 2 {
+		t.Errorf("config check --json = %+v, %v", r, err)
+	}
+	// Every other command says all of it too, in one line.
+	r = s.headroom("run")
+	r.fails(t, 2, "worker.in_flight")
+	r.fails(t, 2, "colour")
+}
+
+func TestConfigShowHidesPasswords(t *testing.T) {
+	s := newSite(t, "redis://:hunter2@127.0.0.1:1")
+	t.Setenv("HEADROOM_WORKER_IN_FLIGHT", "3")
+	for _, args := range [][]string{{"config", "show"}, {"config", "show", "--json"}} {
+		r := s.headroom(args...)
+		if r.code != 0 || strings.Contains(r.stdout, "hunter2") || !strings.Contains(r.stdout, "xxxxx") {
+			t.Errorf("%q = %+v, want the password replaced", args, r)
+		}
+	}
+	shown := decode[map[string]any](t, s.headroom("config", "show", "--json"))
+	if got := shown["worker"].(map[string]any)["in_flight"]; got != 3.0 {
+		t.Errorf("worker.in_flight = %v, want the environment's 3", got)
+	}
+	s.headroom("run").fails(t, 1, "no Redis at redis://:xxxxx@127.0.0.1:1: connection refused; start one (redis-server) or set redis.url (HEADROOM_REDIS_URL)")
+}
+
+func TestAccounts(t *testing.T) {
+	s := newSite(t, "redis://127.0.0.1:1") // accounts need no Redis
+	s.headroom("account", "list").fails(t, 1, "add an account first")
+	s.headroom("account", "add", "ann@example.com", "--project", "mian").fails(t, 1,
+		"unknown project mian, the settings name main, other; add google.projects.mian to the settings file")
+	if s.stored() {
+		t.Fatal("a refused account has left a store behind")
+	}
+	r := s.headroom("account", "add", "Ann@example.com", "--project", "main")
+	if r.code != 0 || r.stdout != "added ann@example.com in project main\nstart its backfill with: headroom backfill start ann@example.com\n" {
+		t.Errorf("account add = %+v", r)
+	}
+	s.headroom("account", "add", "ann@example.com", "--project", "other").fails(t, 1, "exists already; start its backfill with")
+	if got := decode[jobs.Account](t, s.headroom("account", "add", "bob@example.com", "--project", "other", "--json")); got.Email != "bob@example.com" || got.Project != "other" {
+		t.Errorf("account add --json = %+v", got)
+	}
+	got := decode[[]jobs.Account](t, s.headroom("account", "list", "--json"))
+	if len(got) != 2 || got[0].Email != "ann@example.com" || got[0].Project != "main" || got[1].Email != "bob@example.com" {
+		t.Errorf("account list --json = %+v", got)
+	}
+	if r := s.headroom("account", "list"); !strings.Contains(r.stdout, "ann@example.com  main") {
+		t.Errorf("account list = %+v", r)
+	}
+}
+
+func TestBackfillStart(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	unknown := "unknown account bob@example.com; add it with: headroom account add bob@example.com --project main"
+	s.headroom("backfill", "start", "bob@example.com").fails(t, 1, unknown)
+	if s.stored() {
+		t.Fatal("an unknown account has left a store behind")
+	}
+	s.headroom("account", "add", "ann@example.com", "--project", "main")
+	s.headroom("backfill", "start", "bob@example.com").fails(t, 1, unknown)
+	s.headroom("backfill", "start", "ann@example.com", "--set", "redis.url=redis://127.0.0.1:1").fails(t, 1, "no Redis at redis://127.0.0.1:1")
+	if got := decode[[]jobs.Job](t, s.headroom("backfill", "list", "--json")); len(got) != 0 {
+		t.Errorf("without Redis a job was left behind: %+v", got)
+	}
+	s.headroom("backfill", "show", "ann@example.com").fails(t, 1, "no backfill of ann@example.com; start it with: headroom backfill start ann@example.com")
+
+	type started struct {
+		Job     jobs.Job
+		Created bool
+	}
+	first := decode[started](t, s.headroom("backfill", "start", "ANN@example.com", "--json"))
+	if !first.Created || first.Job.ID != "backfill:ann@example.com" || first.Job.State != jobs.Queued {
+		t.Errorf("first start = %+v", first)
+	}
+	if again := decode[started](t, s.headroom("backfill", "start", "ann@example.com", "--json")); again.Created || again.Job.Epoch != first.Job.Epoch {
+		t.Errorf("second start = %+v, want the same job", again)
+	}
+	r := s.headroom("backfill", "start", "ann@example.com")
+	if r.stdout != "under way already: backfill:ann@example.com\nfollow it with: headroom backfill watch ann@example.com\n" {
+		t.Errorf("third start = %+v", r)
+	}
+	if got := decode[jobs.Job](t, s.headroom("backfill", "show", "ann@example.com", "--json")); got.ID != first.Job.ID {
+		t.Errorf("show --json = %+v", got)
+	}
+	for _, args := range [][]string{{"backfill", "list"}, {"backfill", "show", "backfill:ann@example.com"}} {
+		if r := s.headroom(args...); r.code != 0 || !strings.Contains(r.stdout, "queued") || !strings.Contains(r.stdout, "ann@example.com") {
+			t.Errorf("%q = %+v", args, r)
+		}
+	}
+	// An account whose project left the settings.
+	s.headroom("backfill", "start", "ann@example.com", "--config", "", "--set", "store.path="+s.dir+"/data/headroom.db").
+		fails(t, 1, "account ann@example.com: unknown project main, the settings name none")
+}
+
+func TestRunRefusesWhatWillNotDo(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	s := newSite(t, realRedis.URL())
+	s.headroom("run", "--set", "web.listen="+taken.Addr().String()).fails(t, 1,
+		"cannot listen on "+taken.Addr().String()+": address already in use; stop what uses the port, or set web.listen (HEADROOM_WEB_LISTEN)")
+	s.headroom("run", "--set", "redis.url=redis://127.0.0.1:1").fails(t, 1, "connection refused; start one (redis-server)")
+	if s.stored() {
+		t.Error("a run that was refused has left a store behind")
+	}
+	s.headroom("run", "--roles", "web", "--set", "store.path="+s.dir).fails(t, 1, "is a folder; name a file in it")
+	s.headroom("fake-google", "--listen", taken.Addr().String()).fails(t, 1, "address already in use; choose another address with --listen")
+	s.headroom("fake-google", "--mailbox", "ann@example.com="+s.dir+"/none.mbox").fails(t, 1, "none.mbox")
+}
+
+func TestRunServesUntilStopped(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	p := start(t, "run", "--config", s.file, "--set", "log.level=info", "--roles", "scheduler,web")
+	base := p.logged("web listening", "url")
+	resp, err := http.Get(base + "readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if err != nil || string(body) != `{"ready":true,"checks":{"redis":"ok","store":"ok"}}`+"\n" {
+		t.Errorf("/readyz = %s, %v", body, err)
+	}
+	if code := p.stop(); code != 0 {
+		_, stderr := p.out()
+		t.Errorf("exit code = %d: %s", code, stderr)
+	}
+}
+
+// logged waits for a line of the log with a message, and returns a field of it.
+func (p *process) logged(message, field string) string {
+	p.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		_, stderr := p.out()
+		for line := range strings.Lines(stderr) {
+			var entry map[string]any
+			if json.Unmarshal([]byte(line), &entry) == nil && entry["msg"] == message {
+				return entry[field].(string)
+			}
+		}
+		select {
+		case code := <-p.ended:
+			p.ended <- code
+			p.t.Fatalf("ended with %d: %s", code, stderr)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	p.t.Fatalf("nothing logged %q within 30 s", message)
+	return ""
+}
+
+func TestFakeGooglesFirstLineHasItsURL(t *testing.T) {
+	p := start(t, "fake-google", "--mailbox", "ann@example.com=generate:3", "--meter", "bucket", "--scale", "10", "--jitter", "1ms")
+	var first struct {
+		URL       string
+		Mailboxes []string
+	}
+	if err := json.Unmarshal([]byte(p.line("{")), &first); err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Mailboxes) != 1 || first.Mailboxes[0] != "ann@example.com" {
+		t.Errorf("mailboxes = %q", first.Mailboxes)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, first.URL+"/gmail/v1/users/me/profile", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer ann@example.com")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var profile struct{ MessagesTotal int }
+	err = json.NewDecoder(resp.Body).Decode(&profile)
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if err != nil || profile.MessagesTotal != 3 {
+		t.Errorf("profile = %+v, %v, want 3 messages", profile, err)
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("exit code = %d, want 0", code)
+	}
+	if _, stderr := p.out(); stderr != "" {
+		t.Errorf("stderr = %q, want nothing", stderr)
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"headroom/config"
+	"headroom/internal/app"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+func newConfig(g *globals) *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "config",
+		Short:   "Check and show the settings",
+		Example: "  headroom config check",
+	}, newConfigCheck(g), newConfigShow(g))
+}
+
+// verdict is what config check says as JSON.
+type verdict struct {
+	Valid    bool     `json:"valid"`
+	Problems []string `json:"problems"`
+}
+
+func newConfigCheck(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Check the settings and list all problems at once",
+		Long: `Check the settings from file, environment and --set, and list every problem
+with its key, one a line. Nothing is contacted and nothing is written.
+
+Exit codes: 0 valid, 2 not valid.`,
+		Example: "  headroom config check --config headroom.yaml",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := g.load()
+			if err == nil {
+				_, err = app.Projects(cfg)
+			}
+			v := verdict{Valid: err == nil, Problems: []string{}}
+			var invalid *config.InvalidError
+			if errors.As(err, &invalid) {
+				for _, p := range invalid.Problems {
+					v.Problems = append(v.Problems, p.Error())
+				}
+			} else if err != nil {
+				return err
+			}
+			if g.json {
+				if err := printJSON(cmd, v); err != nil {
+					return err
+				}
+			} else if v.Valid {
+				cmd.Println("the settings are valid")
+			}
+			if v.Valid {
+				return nil
+			}
+			if !g.json {
+				for _, p := range v.Problems {
+					cmd.Println(p)
+				}
+			}
+			return usagef("the settings have %d problem(s); docs/configuration.md lists every key", len(v.Problems))
+		},
+	}
+}
+
+func newConfigShow(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show",
+		Short: "Show the settings that result from file, environment and --set",
+		Long: `Show the settings that result from the defaults, the settings file, the
+environment and --set. Passwords are not shown.
+
+Exit codes: 0 shown, 2 the settings are not valid.`,
+		Example: "  headroom config show --set redis.url=redis://redis.example.com:6379",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := g.load()
+			if err != nil {
+				return err
+			}
+			text, err := yaml.Marshal(cfg)
+			if err != nil {
+				return fmt.Errorf("print the settings: %w", err)
+			}
+			if !g.json {
+				cmd.Print(string(text))
+				return nil
+			}
+			var tree map[string]any // keys and values as in the file
+			if err := yaml.Unmarshal(text, &tree); err != nil {
+				return fmt.Errorf("print the settings: %w", err)
+			}
+			return printJSON(cmd, tree)
+		},
+	}
+}

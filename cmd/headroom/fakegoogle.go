@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"headroom/internal/fakegoogle"
+
+	"github.com/spf13/cobra"
+)
+
+// fakeStopTimeout is how long the fake's last answers may take.
+const fakeStopTimeout = 5 * time.Second
+
+// fakeStarted is the first line of fake-google.
+type fakeStarted struct {
+	URL       string   `json:"url"`
+	Mailboxes []string `json:"mailboxes"`
+}
+
+func newFakeGoogle(g *globals) *cobra.Command {
+	var o fakegoogle.Options
+	var listen string
+	var mailboxes []string
+	cmd := &cobra.Command{
+		Use:   "fake-google",
+		Short: "Run a Google to test against",
+		Long: `Run a Gmail to test against until told to stop. It speaks Google's protocol,
+meters every call by its own tables, and refuses as Google does. The first line
+on stdout is JSON with its url; docs/fake-google.md says what else it can do.
+
+A mailbox is EMAIL=PATH, where PATH is an mbox file or a folder of mbox and eml
+files, or EMAIL=generate:N for N generated messages. The bearer token of a
+request selects the mailbox.
+
+Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
+		Example: `  headroom fake-google --listen 127.0.0.1:9000 --mailbox ann@example.com=generate:1000
+  headroom fake-google --mailbox ann@example.com=mail.mbox --meter bucket --scale 10`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, log, err := g.setUp(cmd)
+			if err != nil {
+				return err
+			}
+			o.Log = log.Named("fake")
+			fake, err := fakegoogle.New(o)
+			if err != nil {
+				return &usageError{err}
+			}
+			started, err := loadMailboxes(fake, mailboxes)
+			if err != nil {
+				return err
+			}
+			url, shutdown, err := fake.Listen(listen)
+			if err != nil {
+				return fmt.Errorf("%w; choose another address with --listen", err)
+			}
+			started.URL = url
+			if err := printJSON(cmd, started); err != nil {
+				return errors.Join(err, stopFake(cmd.Context(), shutdown))
+			}
+			<-cmd.Context().Done()
+			return stopFake(cmd.Context(), shutdown)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&listen, "listen", "127.0.0.1:0", "listen on `HOST:PORT`; port 0 takes a free one")
+	f.StringArrayVar(&mailboxes, "mailbox", nil, "serve a mailbox, `EMAIL=PATH` or EMAIL=generate:N; may be repeated")
+	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how to refuse: fixed, sliding or bucket")
+	f.StringVar(&o.Prices, "prices", fakegoogle.DefaultPrices, "price list: gmail-legacy, gmail-2026-05 or gmail-2026-10")
+	f.IntVar(&o.Scale, "scale", 1, "let quota time run `N` times faster")
+	f.DurationVar(&o.Jitter, "jitter", 0, "median of a random delay before the meter")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of what is random")
+	return cmd
+}
+
+func stopFake(ctx context.Context, shutdown func(context.Context) error) error {
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), fakeStopTimeout)
+	defer cancel()
+	return shutdown(bound)
+}
+
+// loadMailboxes fills the fake.
+func loadMailboxes(fake *fakegoogle.Server, specs []string) (fakeStarted, error) {
+	started := fakeStarted{Mailboxes: []string{}}
+	for _, spec := range specs {
+		email, from, ok := strings.Cut(spec, "=")
+		if !ok || email == "" || from == "" {
+			return fakeStarted{}, usagef("--mailbox %q must be EMAIL=PATH or EMAIL=generate:N", spec)
+		}
+		if err := fake.Load(email, from); err != nil {
+			return fakeStarted{}, fmt.Errorf("--mailbox %s: %w", spec, err)
+		}
+		started.Mailboxes = append(started.Mailboxes, email)
+	}
+	return started, nil
+}

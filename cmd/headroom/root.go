@@ -1,0 +1,170 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"headroom/config"
+	"headroom/internal/app"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+)
+
+// globals are the flags that every command has.
+type globals struct {
+	config string
+	set    []string
+	json   bool
+}
+
+func newRoot() *cobra.Command {
+	g := &globals{}
+	root := &cobra.Command{
+		Use:   "headroom",
+		Short: "Backfill mailboxes from Google without taking the quota people wait on",
+		Long: `Headroom backfills mailboxes from Google without ever taking the quota that
+people are waiting on.
+
+Settings come from headroom.yaml, from HEADROOM_* in the environment and from
+--set, the last one winning; docs/configuration.md lists them all. Results go to
+stdout, logs and errors to stderr.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or settings.`,
+		Example: `  headroom account add ann@example.com --project my-project
+  headroom run &
+  headroom backfill start ann@example.com
+  headroom backfill watch ann@example.com`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          subcommandOnly,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("headroom {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see %s --help", err, cmd.CommandPath())
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&g.config, "config", "", "read settings from `FILE` (default headroom.yaml, if there is one; or HEADROOM_CONFIG)")
+	flags.StringArrayVar(&g.set, "set", nil, "override one setting, as `KEY=VALUE`; may be repeated")
+	flags.BoolVar(&g.json, "json", false, "print results as JSON")
+	root.AddCommand(
+		newRun(g),
+		newAccount(g),
+		newBackfill(g),
+		newConfig(g),
+		newBench(g),
+		newDemo(g),
+		newFakeGoogle(g),
+	)
+	return root
+}
+
+// group is a command that only holds others.
+func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.Args = subcommandOnly
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return usagef("%s needs a subcommand; see %s --help", cmd.CommandPath(), cmd.CommandPath())
+	}
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+// subcommandOnly refuses what is no subcommand.
+func subcommandOnly(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		hint = fmt.Sprintf("did you mean %s? ", strings.Join(similar, " or "))
+	}
+	return usagef("unknown command %q; %ssee %s --help", args[0], hint, cmd.CommandPath())
+}
+
+// arguments checks the number of arguments.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usagef("%w; usage: %s", err, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// load reads the settings.
+func (g *globals) load() (config.Config, error) {
+	path := cmp.Or(g.config, os.Getenv("HEADROOM_CONFIG"))
+	cfg, err := config.Load(config.Options{
+		Path: cmp.Or(path, config.DefaultPath), Optional: path == "",
+		Environ: os.Environ(), Set: g.set,
+	})
+	if err != nil {
+		return config.Config{}, &usageError{err}
+	}
+	return cfg, nil
+}
+
+// setUp reads the settings and makes a logger that writes to cmd's stderr.
+func (g *globals) setUp(cmd *cobra.Command) (config.Config, *zap.Logger, error) {
+	cfg, err := g.load()
+	if err != nil {
+		return config.Config{}, nil, err
+	}
+	log, err := app.NewLog(cfg.Log, cmd.ErrOrStderr())
+	if err != nil {
+		return config.Config{}, nil, &usageError{err}
+	}
+	return cfg, log, nil
+}
+
+// usageError is an error of usage or settings.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// exitCode is 0 for success, 2 for wrong usage or settings, 1 for the rest.
+func exitCode(err error) int {
+	var usage *usageError
+	var invalid *config.InvalidError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage), errors.As(err, &invalid):
+		return 2
+	}
+	return 1
+}
+
+// interrupted reports whether err only says that the user wanted to stop.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
+}
+
+// version is what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := cmp.Or(info.Main.Version, "(devel)")
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if rev := settings["vcs.revision"]; rev != "" && v == "(devel)" {
+		v += " " + rev[:min(12, len(rev))]
+		if settings["vcs.modified"] == "true" {
+			v += "+changes"
+		}
+	}
+	return v + " (" + info.GoVersion + ")"
+}

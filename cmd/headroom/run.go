@@ -1,0 +1,44 @@
+package main
+
+import (
+	"headroom/internal/app"
+
+	"github.com/spf13/cobra"
+)
+
+func newRun(g *globals) *cobra.Command {
+	var names []string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the scheduler, the workers and the web pages",
+		Long: `Run the parts of Headroom in this process until it is told to stop: the
+scheduler, which puts lost work back on the queue; the worker, which fetches;
+and web, which shows metrics, queues and health. Any number of processes may
+run any of them.
+
+On SIGINT or SIGTERM running slices save what they have and end within seconds.
+A second signal ends the process at once; nothing is lost by it.
+
+Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage or settings.`,
+		Example: `  headroom run
+  headroom run --roles worker --set worker.concurrency=50`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			roles, err := app.ParseRoles(names)
+			if err != nil {
+				return usagef("--roles: %w", err)
+			}
+			cfg, log, err := g.setUp(cmd)
+			if err != nil {
+				return err
+			}
+			a, err := app.New(cmd.Context(), cfg, app.Options{Roles: roles, Version: version(), Log: log})
+			if err != nil {
+				return err
+			}
+			return a.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringSliceVar(&names, "roles", nil, "what to run: scheduler, worker, web (default all)")
+	return cmd
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/internal/app"
+	"headroom/internal/store"
+	"headroom/jobs"
+)
+
+// worked is a site with one account, whose backfill the test works on in the
+// worker's place.
+type worked struct {
+	site
+	store *store.Store
+	ref   jobs.TaskRef
+}
+
+func newWorked(t *testing.T) worked {
+	t.Helper()
+	s := newSite(t, realRedis.URL())
+	s.headroom("account", "add", "ann@example.com", "--project", "main")
+	if r := s.headroom("backfill", "start", "ann@example.com"); r.code != 0 {
+		t.Fatalf("backfill start = %+v", r)
+	}
+	opened, err := store.Open(t.Context(), store.Options{Path: filepath.Join(s.dir, "data", "headroom.db"), Blobs: filepath.Join(s.dir, "data", "blobs")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { opened.Close() })
+	w := worked{site: s, store: opened, ref: jobs.TaskRef{Job: jobs.BackfillID("ann@example.com"), Epoch: 1}}
+	w.do(opened.Claim(t.Context(), w.ref, time.Minute))
+	return w
+}
+
+func (w worked) do(_ jobs.Job, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// list lists two messages, one of which is gone.
+func (w worked) list() {
+	w.t.Helper()
+	w.do(w.store.AddListed(w.t.Context(), w.ref, jobs.Page{IDs: []string{"a", "b"}}))
+	w.do(w.store.Commit(w.t.Context(), w.ref, []jobs.Result{{ID: "a", Outcome: jobs.ItemGone}}))
+}
+
+func (w worked) finish(state jobs.State, why string) {
+	w.t.Helper()
+	w.do(w.store.Finish(w.t.Context(), w.ref, jobs.Finish{State: state, Error: why}))
+}
+
+func TestWatchTellsOfEveryChangeAndEndsWithTheJob(t *testing.T) {
+	w := newWorked(t)
+	p := start(t, "backfill", "watch", "--config", w.file)
+	p.line("ann@example.com 0 of ?, running")
+	w.list()
+	p.line("ann@example.com 1 of 2, running")
+	w.do(w.store.Park(t.Context(), w.ref, jobs.Park{For: "user-minute", Until: time.Now().Add(time.Hour), Refused: true}))
+	p.line("1 of 2, waiting for user-minute until ")
+	w.do(w.store.Claim(t.Context(), w.ref, time.Minute))
+	w.finish(jobs.Completed, "")
+	p.line("completed")
+	if code := p.wait(); code != 0 {
+		_, stderr := p.out()
+		t.Errorf("exit code = %d: %s", code, stderr)
+	}
+	if r := w.headroom("backfill", "watch"); r.code != 0 || !strings.Contains(r.stderr, "no backfill is under way") {
+		t.Errorf("watch of nothing = %+v", r)
+	}
+}
+
+func TestWatchFailsWithItsJob(t *testing.T) {
+	for _, state := range []jobs.State{jobs.Failed, jobs.Blocked} {
+		t.Run(string(state), func(t *testing.T) {
+			w := newWorked(t)
+			w.finish(state, "the mailbox is switched off")
+			r := w.headroom("backfill", "watch", "ann@example.com")
+			want := "headroom: backfill:ann@example.com is " + string(state) + ": the mailbox is switched off; start it again with: headroom backfill start ann@example.com\n"
+			if r.code != 1 || r.stderr != want {
+				t.Errorf("watch = %+v, want code 1 and %q", r, want)
+			}
+			if got := decode[jobs.Job](t, w.headroom("backfill", "show", "ann@example.com", "--json")); got.State != state {
+				t.Errorf("show = %+v", got)
+			}
+		})
+	}
+}
+
+func TestWatchAsJSON(t *testing.T) {
+	w := newWorked(t)
+	w.list()
+	w.finish(jobs.CompletedWithFailures, "")
+	r := w.headroom("backfill", "watch", "ann@example.com", "ANN@example.com", "--json")
+	var got struct {
+		jobs.Job
+		Done       int64    `json:"done"`
+		ETASeconds *float64 `json:"eta_seconds"`
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
+		t.Fatalf("%v in %q, want one object", err, r.stdout)
+	}
+	if r.code != 0 || got.Done != 1 || got.State != jobs.CompletedWithFailures || got.ETASeconds != nil {
+		t.Errorf("watch --json = %d, %+v", r.code, got)
+	}
+}
+
+func TestWatchThatIsInterruptedSaysSo(t *testing.T) {
+	w := newWorked(t)
+	p := start(t, "backfill", "watch", "--config", w.file)
+	p.line("running")
+	if code := p.stop(); code != 1 {
+		t.Errorf("exit code = %d, want 1", code)
+	}
+	if _, stderr := p.out(); stderr != "headroom: stopped watching; the backfill goes on by itself\n" {
+		t.Errorf("stderr = %q", stderr)
+	}
+}
+
+func TestBarsEndWhateverBecameOfTheJobs(t *testing.T) {
+	all := []jobs.Job{
+		{ID: "1", Account: "ann@example.com", State: jobs.Running},
+		{ID: "2", Account: "bob@example.com", State: jobs.Running},
+		{ID: "3", Account: "cyd@example.com", State: jobs.Running},
+	}
+	var out bytes.Buffer
+	b := newBars(&out, all)
+	var s app.Speed
+	for i := range all {
+		all[i].Checkpoint.Listed = true
+		all[i].Progress = jobs.Progress{Listed: 10, Stored: 5}
+		b.show(all[i], &s)
+	}
+	all[0].State, all[0].Progress.Stored = jobs.Completed, 10
+	all[1].State = jobs.Failed // and the third is still running
+	b.show(all[0], &s)
+	b.show(all[0], &s)
+	b.show(all[1], &s)
+	closed := make(chan struct{})
+	go func() { defer close(closed); b.close() }()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the bars did not end")
+	}
+	for _, want := range []string{"ann@example.com", "10/10", "completed", "5/10", "failed"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the bars lack %q in %q", want, out.String())
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"headroom/internal/app"
+	"headroom/jobs"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// doing says what a job is about: state, what it waits for, time left.
+func doing(j jobs.Job, s *app.Speed) string {
+	text := string(j.State)
+	if why := app.Waiting(j); why != "" {
+		text += " for " + why
+	}
+	if left, known := s.ETA(j); known {
+		text += fmt.Sprintf(", %s left at %.1f a second", left.Round(time.Second), s.PerSecond())
+	}
+	if j.Progress.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", j.Progress.Failed)
+	}
+	return text
+}
+
+// lines prints a line when a job's state changes, and now and then between.
+type lines struct {
+	out  io.Writer
+	told map[string]told
+}
+
+type told struct {
+	state jobs.State
+	done  int64
+	at    time.Time
+}
+
+func (l *lines) show(j jobs.Job, s *app.Speed) {
+	last, now := l.told[j.ID], told{j.State, j.Progress.Done(), time.Now()}
+	if now.state == last.state && (now.done == last.done || now.at.Sub(last.at) < tellEvery) {
+		return
+	}
+	l.told[j.ID] = now
+	fmt.Fprintf(l.out, "%s %s %d of %s, %s\n", now.at.Format(time.TimeOnly), j.Account, now.done, total(j), doing(j, s))
+}
+
+func (*lines) close() {}
+
+// jsonView prints one object for each change of a row.
+type jsonView struct {
+	cmd  *cobra.Command
+	last map[string]jobs.Job
+}
+
+func (v jsonView) show(j jobs.Job, s *app.Speed) {
+	same := j
+	same.UpdatedAt, same.LeaseUntil = time.Time{}, time.Time{} // a lease renewed is no news
+	if last, seen := v.last[j.ID]; seen && last == same {
+		return
+	}
+	v.last[j.ID] = same
+	change := struct {
+		jobs.Job
+		Done       int64    `json:"done"`
+		ETASeconds *float64 `json:"eta_seconds"` // null: not known
+	}{Job: j, Done: j.Progress.Done()}
+	if left, known := s.ETA(j); known {
+		seconds := left.Seconds()
+		change.ETASeconds = &seconds
+	}
+	_ = printJSON(v.cmd, change) // the reader has gone; the exit code still tells
+}
+
+func (jsonView) close() {}
+
+// bars shows a progress bar for each job on a terminal.
+type bars struct {
+	progress *mpb.Progress
+	bars     map[string]*bar
+}
+
+type bar struct {
+	*mpb.Bar
+	text atomic.Pointer[string]
+}
+
+func newBars(out io.Writer, all []jobs.Job) *bars {
+	b := &bars{progress: mpb.New(mpb.WithOutput(out), mpb.WithWidth(40), mpb.WithAutoRefresh()), bars: map[string]*bar{}}
+	for _, j := range all {
+		one := &bar{}
+		one.text.Store(new(string))
+		one.Bar = b.progress.AddBar(0,
+			mpb.PrependDecorators(decor.Name(j.Account, decor.WCSyncSpaceR), decor.CountersNoUnit("%d/%d", decor.WCSyncSpace)),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + *one.text.Load() })),
+		)
+		b.bars[j.ID] = one
+	}
+	return b
+}
+
+func (b *bars) show(j jobs.Job, s *app.Speed) {
+	one := b.bars[j.ID]
+	text := doing(j, s)
+	one.text.Store(&text)
+	n, _ := app.Total(j)
+	one.SetTotal(n, false)
+	one.SetCurrent(j.Progress.Done())
+	if !j.State.Terminal() {
+		return
+	}
+	if j.Progress.Done() >= n {
+		one.SetTotal(-1, true)
+	} else {
+		one.Abort(false)
+	}
+}
+
+// close leaves the bars as they are and gives the terminal back.
+func (b *bars) close() {
+	for _, one := range b.bars {
+		one.Abort(false)
+	}
+	b.progress.Wait()
+}
