@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"headroom/config"
@@ -15,8 +18,17 @@ import (
 // with the settings.
 func (a *App) newGoogle() (*google.Google, error) {
 	projects := make(map[string]google.Project, len(a.cfg.Google.Projects))
-	for name, p := range a.cfg.Google.Projects {
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(a.cfg.Google.Projects)) {
+		p := a.cfg.Google.Projects[name]
+		if p.Credentials == "" && a.cfg.Google.Endpoint == "" {
+			problems = append(problems, fmt.Errorf("google.projects.%s.credentials: "+
+				"must name the key file of a service account, unless google.endpoint names a fake Google", name))
+		}
 		projects[name] = google.Project{Credentials: p.Credentials}
+	}
+	if len(problems) > 0 {
+		return nil, &config.InvalidError{Problems: problems}
 	}
 	g, err := google.New(google.Options{
 		Endpoint: a.cfg.Google.Endpoint, Ledger: a.ledger, Projects: projects,
