@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -112,21 +113,19 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 	defer stopParts()
 	group, workCtx := errgroup.WithContext(partsCtx)
 	group.Go(func() error { return process.Run(workCtx) })
-	var work error
-	group.Go(func() error {
+	group.Go(func() (err error) {
 		defer stopParts()
-		work = d.work(workCtx)
-		return work
+		if err := d.work(workCtx); err != nil {
+			return err
+		}
+		summary, err = d.judge(workCtx)
+		return err
 	})
 	if err := group.Wait(); err != nil {
 		return Summary{}, err
 	}
-	if err := ctx.Err(); err != nil {
-		return Summary{}, err
-	}
-	summary, err = d.judge(context.WithoutCancel(ctx))
-	summary.Seconds = time.Since(began).Seconds()
-	return summary, err
+	summary.Seconds = math.Round(10*time.Since(began).Seconds()) / 10
+	return summary, ctx.Err()
 }
 
 // within calls f with a bounded context that outlives ctx.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 
+	"headroom/jobs"
 	"headroom/quota"
 )
 
@@ -98,8 +100,11 @@ func milliseconds(seconds float64) float64 { return math.Round(seconds*1e5) / 10
 // identical reports whether a message's blob holds the bytes of the input.
 func (d *demo) identical(ctx context.Context, m dealtMessage) (bool, error) {
 	row, err := d.process.Store().Message(ctx, m.account, m.id)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return false, nil
+	}
 	if err != nil {
-		return false, nil // not stored
+		return false, err
 	}
 	blob, err := d.process.Store().Blob(ctx, row.SHA256)
 	if err != nil {
