@@ -60,6 +60,10 @@ func badRequest(message string) *apiError {
 	return newError(http.StatusBadRequest, "global", "invalidArgument", message)
 }
 
+func invalidParameter(message string) *apiError {
+	return newError(http.StatusBadRequest, "global", "invalidParameter", message)
+}
+
 func notFound() *apiError {
 	return newError(http.StatusNotFound, "global", "notFound", "Requested entity was not found.")
 }

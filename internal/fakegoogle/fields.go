@@ -92,9 +92,10 @@ func (m mask) add(name string, sub mask) {
 	}
 }
 
-// check reports a name that answers of type t never have: Google refuses such a
-// mask, and keeping quiet would hide a client's typing error.
-func (m mask) check(t reflect.Type) error {
+// unknown returns a name that answers of type t never have, "" where there is
+// none. Google refuses such a mask, and keeping quiet would hide a client's
+// typing error.
+func (m mask) unknown(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
@@ -104,13 +105,13 @@ func (m mask) check(t reflect.Type) error {
 		}
 		ft, ok := jsonField(t, name)
 		if !ok {
-			return fmt.Errorf("Invalid field selection %s", name) //nolint:staticcheck // Google's wording
+			return name
 		}
-		if err := sub.check(ft); err != nil {
-			return err
+		if inner := sub.unknown(ft); inner != "" {
+			return inner
 		}
 	}
-	return nil
+	return ""
 }
 
 func jsonField(t reflect.Type, name string) (reflect.Type, bool) {

@@ -31,11 +31,10 @@ func render(r *http.Request, answer any, failure *apiError) reply {
 	var selection mask
 	if text := q.Get("fields"); failure == nil && text != "" {
 		m, err := parseMask(text)
-		if err == nil {
-			err = m.check(reflect.TypeOf(answer))
-		}
 		if err != nil {
-			failure = newError(http.StatusBadRequest, "global", "invalidParameter", err.Error())
+			failure = invalidParameter(err.Error())
+		} else if name := m.unknown(reflect.TypeOf(answer)); name != "" {
+			failure = invalidParameter("Invalid field selection " + name)
 		}
 		selection = m
 	}

@@ -135,7 +135,7 @@ func (s *Server) grantee(r *http.Request) (*Mailbox, tokenError) {
 	case jwtBearer:
 		subject, err := assertionSubject(r.PostFormValue("assertion"))
 		if err != nil {
-			return nil, tokenError{"invalid_grant", err.Error()}
+			return nil, tokenError{"invalid_grant", "Invalid JWT: " + err.Error()}
 		}
 		if box := s.Mailbox(subject); box != nil {
 			return box, tokenError{}
@@ -150,17 +150,17 @@ func (s *Server) grantee(r *http.Request) (*Mailbox, tokenError) {
 func assertionSubject(assertion string) (string, error) {
 	parts := strings.Split(assertion, ".")
 	if len(parts) != 3 {
-		return "", fmt.Errorf("Invalid JWT: %d parts, want 3", len(parts)) //nolint:staticcheck // an answer, not a log line
+		return "", fmt.Errorf("%d parts, want 3", len(parts))
 	}
 	claims, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
 	if err != nil {
-		return "", fmt.Errorf("Invalid JWT: %w", err) //nolint:staticcheck // an answer
+		return "", fmt.Errorf("decode the claims: %w", err)
 	}
 	var subject struct {
 		Sub string `json:"sub"`
 	}
 	if err := json.Unmarshal(claims, &subject); err != nil {
-		return "", fmt.Errorf("Invalid JWT: %w", err) //nolint:staticcheck // an answer
+		return "", fmt.Errorf("read the claims: %w", err)
 	}
 	return subject.Sub, nil
 }
