@@ -1,0 +1,338 @@
+package google
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/gmail/v1"
+
+	"headroom/internal/fakegoogle"
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+func TestAMailboxIsReadWhole(t *testing.T) {
+	fake, box, url := newFake(t, fakegoogle.Options{})
+	g := newTestGoogle(t, Options{Endpoint: url})
+	want := map[string]string{}
+	for i := range 620 {
+		raw := fmt.Sprintf("Subject: message %d\r\n\r\n\xff body %s\r\n", i, strings.Repeat("x", i%7))
+		want[box.Add([]byte(raw), "INBOX")] = raw
+	}
+	m := open(t, g)
+
+	profile, err := m.Profile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (jobs.Profile{Email: ann.Email, Messages: 620, HistoryID: box.HistoryID()}); profile != want {
+		t.Errorf("profile %+v, want %+v", profile, want)
+	}
+
+	var ids []string
+	page, err := m.List(t.Context(), "")
+	if err != nil || len(page.IDs) != 500 || page.Next == "" {
+		t.Fatalf("first page: %d ids, next %q, %v, want 500 ids and a next page", len(page.IDs), page.Next, err)
+	}
+	ids = page.IDs
+	page, err = m.List(t.Context(), page.Next)
+	if err != nil || len(page.IDs) != 120 || page.Next != "" {
+		t.Fatalf("second page: %d ids, next %q, %v, want the last 120", len(page.IDs), page.Next, err)
+	}
+	ids = append(ids, page.IDs...)
+	for _, id := range ids[:20] {
+		err := m.Fetch(t.Context(), id, func(f jobs.Fetched) error {
+			if string(f.Raw) != want[id] {
+				t.Errorf("message %s is %q, want %q", id, f.Raw, want[id])
+			}
+			if f.ID != id || f.ThreadID == "" || f.HistoryID == 0 || f.InternalDate.IsZero() || !slices.Contains(f.Labels, "INBOX") {
+				t.Errorf("message %s came without its fields: %+v", id, f)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	user := fake.Meter().User(ann.Email)
+	calls := map[string]int64{"gmail.users.getProfile": 1, "gmail.users.messages.list": 2, "gmail.users.messages.get": 20}
+	if diff := cmp.Diff(calls, user.CallsByMethod); diff != "" {
+		t.Errorf("calls at the fake (-want +got):\n%s", diff)
+	}
+	used, err := g.opts.Ledger.Peek(t.Context(), quota.Caller{Project: project, User: ann.Email, Lane: quota.Interactive}, "gmail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := used.Usage[0].Used; got != user.Units || got != 1+2*5+20*20 {
+		t.Errorf("the ledger charged %d units and the fake saw %d, want 411", got, user.Units)
+	}
+	if g.budget.used != 0 {
+		t.Errorf("%d bytes of the budget still held", g.budget.used)
+	}
+}
+
+func TestFetchReturnsWhatUseReturns(t *testing.T) {
+	_, box, url := newFake(t, fakegoogle.Options{})
+	g := newTestGoogle(t, Options{Endpoint: url})
+	id := box.Add([]byte("Subject: x\r\n\r\n"))
+	full := errors.New("disk full")
+	if err := open(t, g).Fetch(t.Context(), id, func(jobs.Fetched) error { return full }); err != full {
+		t.Errorf("Fetch = %v, want use's own error", err)
+	}
+}
+
+func TestFaultsOfGoogleHaveTheirClass(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		fault  fakegoogle.Fault
+		class  jobs.Class
+		reason string
+	}{
+		{"server fault", fakegoogle.Fault{Status: 500}, jobs.ClassTransient, "backendError"},
+		{"error page", fakegoogle.Fault{Status: 502, HTML: true}, jobs.ClassTransient, "Bad Gateway"},
+		{"page instead of an answer", fakegoogle.Fault{Status: 200, HTML: true}, jobs.ClassTransient, "badJSON"},
+		{"connection reset", fakegoogle.Fault{Close: true}, jobs.ClassTransient, ""},
+		{"cut in the middle", fakegoogle.Fault{Truncate: true}, jobs.ClassTransient, "truncated"},
+		{"nothing in the answer", fakegoogle.Fault{Status: 200, Body: "{}"}, "", ""},
+		{"empty answer", fakegoogle.Fault{Status: 200, Body: " "}, jobs.ClassTransient, "badJSON"},
+		{"another message", fakegoogle.Fault{Status: 200, Body: `{"id":"other","raw":"eA"}`}, jobs.ClassTransient, "wrongID"},
+		{"no raw", fakegoogle.Fault{Status: 200, Body: `{"sizeEstimate":9}`}, jobs.ClassTransient, "badRaw"},
+		{"raw that is no base64", fakegoogle.Fault{Status: 200, Body: `{"raw":"!!"}`}, jobs.ClassTransient, "badRaw"},
+		{"a field of another kind", fakegoogle.Fault{Status: 200, Body: `{"historyId":"99999999999999999999999"}`}, jobs.ClassTransient, "badJSON"},
+		{"gone", fakegoogle.Fault{Reason: "notFound"}, jobs.ClassGone, "notFound"},
+		{"quota", fakegoogle.Fault{Reason: "rateLimitExceeded"}, jobs.ClassQuota, "rateLimitExceeded"},
+		{"scope", fakegoogle.Fault{Reason: "insufficientPermissions"}, jobs.ClassAccount, "insufficientPermissions"},
+		{"API off", fakegoogle.Fault{Reason: "accessNotConfigured"}, jobs.ClassProject, "accessNotConfigured"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fake, box, url := newFake(t, fakegoogle.Options{})
+			id := box.Add([]byte("Subject: x\r\n\r\n" + strings.Repeat("body ", 2000)))
+			tt.fault.Method = "gmail.users.messages.get"
+			if err := fake.AddFault(tt.fault); err != nil {
+				t.Fatal(err)
+			}
+			g := newTestGoogle(t, Options{Endpoint: url})
+			err := open(t, g).Fetch(t.Context(), id, func(jobs.Fetched) error { return nil })
+			call, _ := errors.AsType[*jobs.CallError](err)
+			switch {
+			case tt.class == "" && err != nil:
+				t.Errorf("got %v, want no error", err)
+			case tt.class != "" && (call == nil || call.Class != tt.class || (tt.reason != "" && call.Reason != tt.reason)):
+				t.Errorf("got %v, want %s, %s", err, tt.class, tt.reason)
+			}
+			if calls := fake.Meter().User(ann.Email).Calls; calls != 1 {
+				t.Errorf("%d calls, want 1: retries are not this package's", calls)
+			}
+			if g.budget.used != 0 {
+				t.Errorf("%d bytes of the budget still held", g.budget.used)
+			}
+		})
+	}
+}
+
+func TestADeadPageTokenIsACursor(t *testing.T) {
+	_, box, url := newFake(t, fakegoogle.Options{})
+	for range 501 {
+		box.Add([]byte("Subject: x\r\n\r\n"))
+	}
+	m := open(t, newTestGoogle(t, Options{Endpoint: url}))
+	page, err := m.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.ExpirePageTokens()
+	_, err = m.List(t.Context(), page.Next)
+	if call, ok := errors.AsType[*jobs.CallError](err); !ok || call.Class != jobs.ClassCursor {
+		t.Errorf("a dead page token became %v, want class %s", err, jobs.ClassCursor)
+	}
+}
+
+func TestARefusedCallIsNotMade(t *testing.T) {
+	fake, box, url := newFake(t, fakegoogle.Options{})
+	id := box.Add([]byte("Subject: x\r\n\r\n"))
+	g := newTestGoogle(t, Options{Endpoint: url, Ledger: newLedger(t, 1)})
+	m, err := g.Mailbox(t.Context(), ann, quota.Backfill, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 { // the pace stops it long before
+		if err = m.Fetch(t.Context(), id, func(jobs.Fetched) error { return nil }); err != nil {
+			break
+		}
+	}
+	denied, ok := errors.AsType[*quota.DeniedError](err)
+	if !ok || denied.RetryAfter <= 0 || denied.Caller.User != ann.Email || denied.Caller.Lane != quota.Backfill {
+		t.Fatalf("got %v, want a refusal of the ledger for %s in lane backfill", err, ann.Email)
+	}
+	before := fake.Meter().User(ann.Email).Calls
+	if err := m.Fetch(t.Context(), id, nil); err == nil {
+		t.Error("a second call was admitted at once")
+	}
+	if after := fake.Meter().User(ann.Email).Calls; after != before {
+		t.Errorf("a refused call reached Google: %d calls, then %d", before, after)
+	}
+}
+
+func TestRequestsAskAsGmailWantsThem(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]*http.Request{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen[r.URL.Path] = r
+		mu.Unlock()
+		fmt.Fprint(w, `{"historyId":"7","emailAddress":"ann@example.com","messages":[{"id":"a"},null,{"id":""}],"raw":"eA=="}`)
+	}))
+	t.Cleanup(server.Close)
+	m := open(t, newTestGoogle(t, Options{Endpoint: server.URL}))
+	if _, err := m.Profile(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page, err := m.List(t.Context(), "to ken")
+	if err != nil || !slices.Equal(page.IDs, []string{"a"}) {
+		t.Fatalf("page %+v, %v, want the one id", page, err)
+	}
+	if err := m.Fetch(t.Context(), "a/b?c", func(f jobs.Fetched) error {
+		if string(f.Raw) != "x" || !f.InternalDate.IsZero() {
+			t.Errorf("got %+v, want raw x and no date", f)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]map[string]string{
+		"/gmail/v1/users/me/profile":        {},
+		"/gmail/v1/users/me/messages":       {"maxResults": "500", "pageToken": "to ken", "includeSpamTrash": "false", "q": ""},
+		"/gmail/v1/users/me/messages/a/b?c": {"format": "raw"},
+	} {
+		r := seen[path]
+		if r == nil {
+			t.Errorf("nobody asked for %s", path)
+			continue
+		}
+		for key, value := range want {
+			if got := r.URL.Query().Get(key); got != value {
+				t.Errorf("%s: %s is %q, want %q", path, key, got, value)
+			}
+		}
+		if got := r.Header.Get("Authorization"); got != "Bearer "+ann.Email {
+			t.Errorf("%s: Authorization %q", path, got)
+		}
+		if agent := r.UserAgent(); !strings.Contains(agent, "gzip") || r.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("%s: user agent %q, want gzip in it, and asked for", path, agent)
+		}
+	}
+}
+
+func TestAMessageWithoutAnIDIsNotAsked(t *testing.T) {
+	fake, _, url := newFake(t, fakegoogle.Options{})
+	err := open(t, newTestGoogle(t, Options{Endpoint: url})).Fetch(t.Context(), "", nil)
+	if call, ok := errors.AsType[*jobs.CallError](err); !ok || call.Class != jobs.ClassItem {
+		t.Errorf("got %v, want class %s", err, jobs.ClassItem)
+	}
+	if calls := fake.Meter().User(ann.Email).Calls; calls != 0 {
+		t.Errorf("%d calls were made", calls)
+	}
+}
+
+func TestDecodeTakesAnyPadding(t *testing.T) {
+	for n := range 20 {
+		raw := bytes.Repeat([]byte{0xfb, 0xff, 0xbf}, n)[:n]
+		for _, coding := range []*base64.Encoding{base64.URLEncoding, base64.RawURLEncoding} {
+			got, err := decode("a", &gmail.Message{Raw: coding.EncodeToString(raw)})
+			if err != nil || !bytes.Equal(got.Raw, raw) {
+				t.Errorf("%d bytes became %q, %v", n, got.Raw, err)
+			}
+		}
+	}
+}
+
+// TestManyLargeFetchesFitInASmallBudget runs fetches of bodies whose length is
+// known, or not (compressed), against a budget that holds only a part of them.
+func TestManyLargeFetchesFitInASmallBudget(t *testing.T) {
+	_, box, url := newFake(t, fakegoogle.Options{Scale: 1000})
+	random := rand.New(rand.NewPCG(1, 1))
+	sizes := map[string]int{}
+	largest := 0
+	for range 16 {
+		raw := make([]byte, 1+random.IntN(1<<20))
+		for i := range raw {
+			raw[i] = byte(random.Uint32())
+		}
+		sizes[box.Add(raw)] = len(raw)
+		largest = max(largest, len(raw))
+	}
+	const budget = 6 << 20
+	g := newTestGoogle(t, Options{Endpoint: url, Ledger: newLedger(t, 1000), Budget: budget})
+	m, err := g.Mailbox(t.Context(), ann, quota.Interactive, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	for id, size := range sizes {
+		all.Go(func() {
+			err := m.Fetch(ctx, id, func(f jobs.Fetched) error {
+				if len(f.Raw) != size {
+					t.Errorf("message %s has %d bytes, want %d", id, len(f.Raw), size)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("message %s of %d bytes: %v", id, size, err)
+			}
+		})
+	}
+	all.Wait()
+	most := int64(budget + heldPerByte*(largest*4/3+2*nextStep))
+	if g.budget.peak > most || g.budget.peak < budget/2 {
+		t.Errorf("%d bytes were held at most, want up to %d", g.budget.peak, most)
+	}
+	if g.budget.used != 0 {
+		t.Errorf("%d bytes still held", g.budget.used)
+	}
+}
+
+func TestMailboxRefusesWhomItDoesNotKnow(t *testing.T) {
+	g := newTestGoogle(t, Options{Endpoint: "http://127.0.0.1:1"})
+	if _, err := g.Mailbox(t.Context(), jobs.Account{Email: ann.Email, Project: "other"}, quota.Sync, 0); !errors.Is(err, quota.ErrUnknownProject) {
+		t.Errorf("unknown project: %v", err)
+	}
+	if _, err := g.Mailbox(t.Context(), ann, "vip", 0); err == nil {
+		t.Error("unknown lane accepted")
+	}
+	if _, err := g.Mailbox(t.Context(), jobs.Account{Project: project}, quota.Sync, 0); err == nil {
+		t.Error("account without an address accepted")
+	}
+}
+
+func TestClientsAreSharedAndBounded(t *testing.T) {
+	g := newTestGoogle(t, Options{Endpoint: "http://127.0.0.1:1"})
+	first := open(t, g)
+	if again := open(t, g); again.service != first.service {
+		t.Error("one account has two clients, so two tokens")
+	}
+	for i := range maxAccounts {
+		if _, err := g.Mailbox(t.Context(), jobs.Account{Email: fmt.Sprint(i, "@example.com"), Project: project}, quota.Sync, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(g.accounts) != maxAccounts || g.recent.Len() != maxAccounts {
+		t.Errorf("%d clients kept, want %d", len(g.accounts), maxAccounts)
+	}
+	if again := open(t, g); again.service == first.service {
+		t.Error("the client used longest ago was kept")
+	}
+}
