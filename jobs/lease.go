@@ -2,7 +2,8 @@ package jobs
 
 import "time"
 
-// Park says why and until when a job waits.
+// Park says why and until when a job waits. It is a refusal, a fault, or neither:
+// then the job waits for an item that is due later.
 type Park struct {
 	For     string    // the limit or the fault, for people
 	Until   time.Time // when it may go on

@@ -74,17 +74,18 @@ func (s *Store) EndSlice(ctx context.Context, ref jobs.TaskRef) (jobs.Job, error
 }
 
 // Park puts the job aside: the same slice is due again at p.Until, and nobody
-// owns it. A refusal counts as one, and as a trip back to the queue; anything
-// else counts as a failure.
+// owns it. A refusal counts as one, and as a trip back to the queue; a fault counts
+// as a failure; waiting for an item that is due later counts as neither.
 func (s *Store) Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.Job, error) {
 	return s.owned(ctx, ref, "park", func(x *tx, r *row) error {
 		r.State = jobs.Waiting
 		r.WaitingFor, r.WaitUntil = clean(p.For), fromMillis(toMillis(p.Until))
 		r.LeaseUntil = time.Time{}
-		if p.Refused {
+		switch {
+		case p.Refused:
 			r.Refusals++
 			r.Requeued++
-		} else {
+		case p.Failure != "":
 			r.Failures++
 			r.LastError = clean(p.Failure)
 		}

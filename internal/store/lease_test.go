@@ -128,6 +128,11 @@ func TestParkCountsRefusalsAndFailuresApart(t *testing.T) {
 	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); got != job {
 		t.Errorf("Job = %+v, want what Park returned: %+v", got, job)
 	}
+	must[jobs.Job](t)(s.Claim(ctx, job.Ref(), hour))
+	job = must[jobs.Job](t)(s.Park(ctx, job.Ref(), jobs.Park{For: "the retry of 2 messages", Until: until}))
+	if job.Refusals != 1 || job.Requeued != 1 || job.Failures != 1 || job.LastError != "500 \uFFFD" {
+		t.Errorf("waiting for an item changed a count: %+v", job)
+	}
 }
 
 func TestFinishEndsAJob(t *testing.T) {
