@@ -265,15 +265,15 @@ func TestManyLargeFetchesFitInASmallBudget(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	sizes := map[string]int{}
 	largest := 0
-	for range 16 {
-		raw := make([]byte, 1+random.IntN(1<<20))
+	for range 8 {
+		raw := make([]byte, 1+random.IntN(200<<10))
 		for i := range raw {
 			raw[i] = byte(random.Uint32())
 		}
 		sizes[box.Add(raw)] = len(raw)
 		largest = max(largest, len(raw))
 	}
-	const budget = 6 << 20
+	const budget = 5 << 20
 	g := newTestGoogle(t, Options{Endpoint: url, Ledger: newLedger(t, 1000), Budget: budget})
 	m, err := g.Mailbox(t.Context(), ann, quota.Interactive, 30*time.Second)
 	if err != nil {
