@@ -14,8 +14,8 @@ import (
 // "From ADDRESS  Www Mmm DD HH:MM:SS YYYY", with one space or more between
 // address and date. Nothing looser will do: lines of a body begin with "From "
 // too.
-var separator = regexp.MustCompile(`(?m)^From [^\r\n]*\S +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ` +
-	`(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ 0-3]\d \d\d:\d\d:\d\d \d{4}[ \t]*\r?$`)
+var separator = regexp.MustCompile(`^From .*\S +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ` +
+	`(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ 0-3]\d \d\d:\d\d:\d\d \d{4}[ \t]*$`)
 
 // SplitMbox returns the messages of an mbox file: the bytes between separator
 // lines, line ends kept and nothing unescaped. Bytes before the first separator
@@ -23,24 +23,22 @@ var separator = regexp.MustCompile(`(?m)^From [^\r\n]*\S +(?:Mon|Tue|Wed|Thu|Fri
 // separators. The slices share mbox's memory.
 func SplitMbox(mbox []byte) [][]byte {
 	var messages [][]byte
-	at := separator.FindAllIndex(mbox, -1)
-	first := len(mbox)
-	if len(at) > 0 {
-		first = at[0][0]
-	}
-	if len(bytes.TrimSpace(mbox[:first])) > 0 {
-		messages = append(messages, mbox[:first:first])
-	}
-	for i, line := range at {
-		start, end := line[1], len(mbox)
-		if start < end {
-			start++ // the line feed, which (?m)$ stands before
+	start, begun := 0, false // of the message being read
+	end := func(at int) {
+		if begun || len(bytes.TrimSpace(mbox[start:at])) > 0 {
+			messages = append(messages, mbox[start:at:at])
 		}
-		if i+1 < len(at) {
-			end = at[i+1][0]
-		}
-		messages = append(messages, mbox[start:end:end])
 	}
+	for at := 0; at < len(mbox); {
+		line, rest := cutLine(mbox[at:])
+		next := len(mbox) - len(rest)
+		if bytes.HasPrefix(line, []byte("From ")) && separator.Match(line) {
+			end(at)
+			start, begun = next, true
+		}
+		at = next
+	}
+	end(len(mbox))
 	return messages
 }
 
