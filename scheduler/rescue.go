@@ -154,7 +154,7 @@ func (t *tick) takeOver(ctx context.Context, job jobs.Job, why cause) error {
 		return nil // another scheduler was faster, or the owner came back, or the job ended
 	}
 	if err != nil {
-		return fmt.Errorf("take over epoch %d: %w", job.Epoch, err)
+		return err
 	}
 	return t.put(ctx, taken, why)
 }
