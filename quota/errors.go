@@ -42,6 +42,7 @@ const (
 	BoundCeiling Bound = "ceiling" // the lane's share of the window is used up
 	BoundPace    Bound = "pace"    // the lane spends as fast as it may
 	BoundHold    Bound = "hold"    // a cool-down
+	BoundUnknown Bound = "unknown" // Redis lost the windows: nobody knows what was spent
 )
 
 func (e *DeniedError) Error() string {

@@ -5,15 +5,12 @@ import "time"
 // SetNow makes a ledger count by another clock than that of Redis.
 func (l *Ledger) SetNow(now func() time.Time) { l.now = now }
 
-// TakeUpTo is Take with a partial grant: cost to want units.
-var TakeUpTo = (*Ledger).take
-
 // TakeSource is the script, for tests that look at it.
 var TakeSource = takeSource
 
 // Keys are the keys that a caller's decisions touch.
 func (l *Ledger) Keys(c Caller, api string) []string {
-	return l.plans[planKey{projectAPI{c.Project, api}, c.Lane}].keys(l.prefix, c.User)
+	return l.plans[planKey{projectAPI{c.Project, api}, c.Lane}].keys(c.User)
 }
 
 // MethodTable is the table that requests are recognised by.

@@ -13,10 +13,13 @@ import (
 	"go.uber.org/zap"
 )
 
+//go:embed numbers.lua
+var numbersSource string
+
 //go:embed take.lua
 var takeSource string
 
-var takeScript = redis.NewScript(takeSource)
+var takeScript = redis.NewScript(numbersSource + takeSource)
 
 // Options configure a [Ledger]. Redis and Projects are required.
 type Options struct {
@@ -28,8 +31,14 @@ type Options struct {
 	// Scale makes quota time run so many times faster: windows, buckets, guard
 	// and pace are divided by it, limits and costs stay. For tests and demos; 1
 	// if zero.
-	Scale      int
-	KeyPrefix  string // of every key; installations that share a Redis differ in it
+	Scale     int
+	KeyPrefix string // of every key; installations that share a Redis differ in it
+
+	// Fresh says that where Redis holds no windows of a project nothing was spent:
+	// it was started for this ledger alone. Without it, nobody knows what was
+	// spent before the windows were lost, so the background holds for one window,
+	// and interactive calls keep to what its ceilings leave.
+	Fresh      bool
 	Log        *zap.Logger
 	Registerer prometheus.Registerer // metrics are not registered if nil
 }
@@ -53,6 +62,7 @@ type Ledger struct {
 	rdb     redis.UniversalClient
 	prefix  string
 	scale   int
+	fresh   bool
 	lists   map[projectAPI]*PriceList
 	plans   map[planKey]*plan
 	metrics *metrics
@@ -82,6 +92,7 @@ func NewLedger(o Options) (*Ledger, error) {
 		rdb:     o.Redis,
 		prefix:  o.KeyPrefix,
 		scale:   o.Scale,
+		fresh:   o.Fresh,
 		lists:   map[projectAPI]*PriceList{},
 		plans:   map[planKey]*plan{},
 		metrics: newMetrics(o.Registerer),
@@ -94,11 +105,7 @@ func NewLedger(o Options) (*Ledger, error) {
 			key := projectAPI{name, list.API}
 			l.lists[key] = list
 			for _, lane := range Lanes {
-				settings, ok := project.Lanes[lane]
-				if !ok {
-					settings = DefaultLanes[lane]
-				}
-				p, err := makePlan(list, name, lane, settings, o.Scale)
+				p, err := l.makePlan(list, name, project, lane)
 				if err != nil {
 					return nil, fmt.Errorf("quota: project %s: %w", name, err)
 				}
@@ -120,9 +127,8 @@ type Usage struct {
 // Decision is the ledger's answer when the units were granted, or when nothing
 // was asked for.
 type Decision struct {
-	Granted int64     // units charged to every limit
-	At      time.Time // on the clock of Redis; names the charge
-	Usage   []Usage
+	Charge Charge  // its Units were charged to every limit
+	Usage  []Usage // of the project's limits, then of the user's
 }
 
 // Cost returns what a call costs a project in units. A method that the price
@@ -150,31 +156,54 @@ func (l *Ledger) Take(ctx context.Context, c Caller, api string, cost int64) (De
 	return l.take(ctx, c, api, cost, cost)
 }
 
+// TakeUpTo is [Ledger.Take] for a lease: it charges at least cost units, and up
+// to want of them as far as they fit now. A lane with a pace gets no more than a
+// second's worth beyond cost. What is not used within a second goes back with
+// [Ledger.Settle].
+func (l *Ledger) TakeUpTo(ctx context.Context, c Caller, api string, cost, want int64) (Decision, error) {
+	return l.take(ctx, c, api, cost, want)
+}
+
 // Peek reports how full a caller's limits are for an API, and charges nothing.
 func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, error) {
 	return l.take(ctx, c, api, 0, 0)
 }
 
 func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int64) (Decision, error) {
-	p, ok := l.plans[planKey{projectAPI{c.Project, api}, c.Lane}]
-	if !ok {
-		return Decision{}, fmt.Errorf("%w: project %q, API %q, lane %q", ErrUnknownProject, c.Project, api, c.Lane)
+	p, err := l.plan(c, api)
+	if err != nil {
+		return Decision{}, err
 	}
-	if cost < 0 || want > maxUnits {
+	if cost < 0 || cost > maxUnits || want > maxUnits {
 		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, maxUnits)
 	}
-	args := []any{p.request(cost, want, c.Lane)}
+	start := time.Now()
+	args := []any{p.request(cost, want, start), p.shape}
 	if l.now != nil {
+		args[0] = p.request(cost, want, l.now())
 		args = append(args, l.now().UnixMicro())
 	}
-	start := time.Now()
-	reply, err := takeScript.Run(ctx, l.rdb, p.keys(l.prefix, c.User), args...).Int64Slice()
+	reply, err := l.eval(ctx, takeScript, p.keys(c.User), args...)
 	l.metrics.roundTrip.Observe(time.Since(start).Seconds())
 	if err != nil {
 		l.metrics.count(c, "error", "")
 		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return l.decide(c, p, cost, reply)
+	return l.decide(c, api, p, cost, reply)
+}
+
+// plan finds how a caller's decisions are made.
+func (l *Ledger) plan(c Caller, api string) (*plan, error) {
+	p, ok := l.plans[planKey{projectAPI{c.Project, api}, c.Lane}]
+	if !ok {
+		return nil, fmt.Errorf("%w: project %q, API %q, lane %q", ErrUnknownProject, c.Project, api, c.Lane)
+	}
+	return p, nil
+}
+
+// eval runs a script and reads its answer.
+func (l *Ledger) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) ([]int64, error) {
+	return script.Run(ctx, l.rdb, keys, args...).Int64Slice()
 }
 
 // The places of take.lua's reply.
@@ -188,20 +217,20 @@ const (
 	replyUsed
 )
 
-var boundParts = map[int64]Bound{1: BoundCeiling, 2: BoundPace, 3: BoundHold}
+var boundParts = map[int64]Bound{1: BoundCeiling, 2: BoundPace, 3: BoundHold, 4: BoundUnknown}
 
-func (l *Ledger) decide(c Caller, p *plan, cost int64, reply []int64) (Decision, error) {
-	if len(reply) != replyUsed+len(p.windows) || reply[replyWindow] > int64(len(p.windows)) {
+func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64) (Decision, error) {
+	if len(reply) < replyUsed+len(p.windows) || reply[replyWindow] > int64(len(p.windows)) {
 		return Decision{}, fmt.Errorf("%w: an answer of %d numbers", ErrUnavailable, len(reply))
 	}
 	at := time.UnixMicro(reply[replyNow])
 	if reply[replyAdmitted] == 1 {
-		d := Decision{Granted: reply[replyGranted], At: at, Usage: make([]Usage, len(p.windows))}
+		d := Decision{Charge: Charge{Caller: c, API: api, Units: reply[replyGranted], At: at}, Usage: make([]Usage, len(p.windows))}
 		for i, w := range p.windows {
 			d.Usage[i] = Usage{Limit: w.limit, Units: w.units, Ceiling: w.ceiling, Used: reply[replyUsed+i] + reply[replyGranted]}
 		}
 		l.metrics.count(c, "admitted", "")
-		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(d.Granted))
+		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(d.Charge.Units))
 		return d, nil
 	}
 	bound := int(reply[replyWindow]) - 1

@@ -93,7 +93,7 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 			m.state[key] = w
 		}
 	}
-	for _, limit := range []string{quota.LimitUserMinute, quota.LimitProjectMinute} {
+	for _, limit := range []string{quota.LimitProjectMinute, quota.LimitUserMinute} {
 		w, used, again := m.window(limit, user).settled(now, m.width, m.n)
 		views[windowKey(limit, user)], restamped = w, restamped || again
 		answer.used[limit] = used
@@ -131,14 +131,16 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 		answer.wait = -1
 	}
 	if answer.wait != 0 || cost == 0 {
-		if restamped {
-			keep()
+		// The project's window is kept up to date; a user's only when it must be.
+		if !restamped {
+			delete(views, windowKey(quota.LimitUserMinute, user))
 		}
+		keep()
 		return answer
 	}
 	keep()
 	answer.granted = max(cost, min(room, want))
-	for _, limit := range []string{quota.LimitUserMinute, quota.LimitProjectMinute} {
+	for _, limit := range []string{quota.LimitProjectMinute, quota.LimitUserMinute} {
 		w := m.window(limit, user)
 		w.buckets[w.newest] += answer.granted
 		if s.Pace > 0 {
@@ -233,7 +235,7 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 		}
 		check := func() (wait int64) {
 			want1 := m.take(user, lane, cost, want, now)
-			got, err := quota.TakeUpTo(ledger, t.Context(), caller, "gmail", cost, want)
+			got, err := ledger.TakeUpTo(t.Context(), caller, "gmail", cost, want)
 			var deniedErr *quota.DeniedError
 			switch {
 			case want1.wait < 0:
@@ -253,17 +255,17 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 				if err != nil {
 					t.Fatalf("seed %d step %d: lane %s cost %d: got %v, want %+v", seed, step, lane, cost, err, want1)
 				}
-				if got.Granted != want1.granted {
-					t.Fatalf("seed %d step %d: granted %d, want %+v", seed, step, got.Granted, want1)
+				if got.Charge.Units != want1.granted {
+					t.Fatalf("seed %d step %d: granted %d, want %+v", seed, step, got.Charge.Units, want1)
 				}
 				for _, u := range got.Usage {
-					if u.Used != want1.used[u.Limit]+got.Granted {
+					if u.Used != want1.used[u.Limit]+got.Charge.Units {
 						t.Fatalf("seed %d step %d: used %+v, want %+v", seed, step, u, want1)
 					}
 				}
-				if !stepping && got.Granted > 0 {
-					record("user "+user, limits[quota.LimitUserMinute], got.Granted)
-					record("project", limits[quota.LimitProjectMinute], got.Granted)
+				if !stepping && got.Charge.Units > 0 {
+					record("user "+user, limits[quota.LimitUserMinute], got.Charge.Units)
+					record("project", limits[quota.LimitProjectMinute], got.Charge.Units)
 				}
 			}
 			return want1.wait

@@ -55,7 +55,7 @@ func newLedger(t testing.TB, rdb redis.UniversalClient, project quota.Project, s
 	t.Helper()
 	ledger, err := quota.NewLedger(quota.Options{
 		Redis: rdb, Projects: map[string]quota.Project{"p": project}, Scale: scale,
-		KeyPrefix: fmt.Sprintf("%s-%p:", t.Name(), &project),
+		KeyPrefix: fmt.Sprintf("%s-%p:", t.Name(), &project), Fresh: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -40,8 +41,17 @@ var DefaultLanes = map[Lane]LaneSettings{
 
 // Project is what the ledger knows of a Google Cloud project.
 type Project struct {
-	Lists []*PriceList          // one per API
-	Lanes map[Lane]LaneSettings // [DefaultLanes] where unset
+	Lists   []*PriceList          // one per API
+	Lanes   map[Lane]LaneSettings // [DefaultLanes] where unset
+	Budgets []Budget              // at most one per API
+}
+
+// lane returns the settings of a lane.
+func (p Project) lane(lane Lane) LaneSettings {
+	if s, ok := p.Lanes[lane]; ok {
+		return s
+	}
+	return DefaultLanes[lane]
 }
 
 func (p Project) validate() error {
@@ -67,114 +77,152 @@ func (p Project) validate() error {
 			problems = append(problems, fmt.Errorf("lane %s: pace %v is not from 0 to 60", lane, s.Pace))
 		}
 	}
+	for _, b := range p.Budgets {
+		if _, ok := seen[b.API]; !ok {
+			problems = append(problems, fmt.Errorf("a budget for %q, but no price list", b.API))
+		}
+		if b.Units < 1 || b.Units > maxUnits {
+			problems = append(problems, fmt.Errorf("budget of %s: %d units are not from 1 to %d", b.API, b.Units, maxUnits))
+		}
+	}
 	return errors.Join(problems...)
 }
 
-// window is one limit as the script sees it for one lane.
+// A window is one limit as the scripts see it for one lane.
 type window struct {
 	limit    string
 	units    int64 // Google's limit
 	ceiling  int64
+	reserve  int64 // the ceiling while nobody knows what was spent
 	interval int64 // time that the lane pays for a unit, in 1/256 us; 0: no pace
+	buckets  int64 // a unit counts in its own bucket and in so many more; 0: until the day ends
 }
 
-// plan is all that a decision for one lane of one project and API needs, made
-// once: the keys' shape and the fixed part of the script's request.
+// A scope is the windows that stand in one key: those of the project, or those
+// of a user.
+type scope struct {
+	windows []window
+	ttl     int64 // life of the key, in seconds; 0: for ever
+}
+
+// size is how many bytes the value of the scope's key has.
+func (s scope) size() int64 {
+	size := int64(29)
+	for _, w := range s.windows {
+		size += 20
+		if w.buckets > 0 {
+			size += 4 * (w.buckets + 1)
+		}
+	}
+	return size
+}
+
+// A plan is all that a decision for one lane of one project and API needs, made
+// once: the keys' names, and the part of the request that stays.
 type plan struct {
-	windows []window // in the order of the script's: the user's, then the project's
-	scopes  []string // whose windows stand in which key: the user's, the project's
+	lane    Lane
+	project scope
+	user    scope
+	windows []window // of the project, then of the user
 	width   int64    // of a bucket, in us
+	fresh   bool
 	spec    []byte
-	hashTag string // "{api:project}"
+	base    string // of all keys: prefix and hash tag
 	shape   string // names the layout of the keys; another layout is another key
 }
 
 // layoutVersion names the layout of the strings that take.lua keeps.
 const layoutVersion = 1
 
-// makePlan lays out the windows of one lane. Quota time runs scale times faster
-// than the clock.
-func makePlan(list *PriceList, project string, lane Lane, s LaneSettings, scale int) (*plan, error) {
-	p := &plan{hashTag: "{" + list.API + ":" + project + "}"}
-	scaled := func(d time.Duration) int64 { return d.Microseconds() / int64(scale) }
-	width := scaled(bucketWidth)
-	var shape string
-	for _, scope := range []string{"user", "project"} {
-		var spec []byte
-		var windows byte
-		var longest int64
-		for _, name := range slices.Sorted(maps.Keys(list.Limits)) {
-			limit := list.Limits[name]
-			if limit.Per != scope {
-				continue
-			}
-			period := scaled(limit.Period)
-			n := int64((limit.Period + guard) / bucketWidth)
-			w := window{limit: name, units: limit.Units, ceiling: int64(float64(limit.Units) * s.Ceiling)}
-			if w.ceiling < 1 {
-				return nil, fmt.Errorf("lane %s of %s: ceiling %v of %d units leaves none", lane, name, s.Ceiling, limit.Units)
-			}
-			if s.Pace > 0 {
-				interval := 256 * float64(period) / (s.Pace * float64(w.ceiling))
-				if interval >= 1<<32 {
-					return nil, fmt.Errorf("lane %s of %s: pace %v of %d units is too slow", lane, name, s.Pace, w.ceiling)
-				}
-				w.interval = max(1, int64(interval))
-			}
-			p.windows = append(p.windows, w)
-			spec = binary.LittleEndian.AppendUint32(spec, uint32(w.ceiling))
-			spec = binary.LittleEndian.AppendUint32(spec, uint32(w.interval))
-			spec = append(spec, byte(n))
-			shape += fmt.Sprintf(".%s-%d", name, n)
-			longest = max(longest, (n+1)*width)
-			windows++
-		}
-		if windows == 0 {
-			continue
-		}
-		// The key outlives its windows, however the clocks of expiry and ledger round.
-		ttl := 2*longest/1e6 + 2
-		p.scopes = append(p.scopes, scope)
-		p.spec = append(p.spec, windows)
-		p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(ttl))
-		p.spec = append(p.spec, spec...)
+// makePlan lays out the windows of one lane.
+func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane Lane) (*plan, error) {
+	p := &plan{
+		lane: lane, fresh: l.fresh, width: bucketWidth.Microseconds() / int64(l.scale),
+		// The project is the hash tag: its own limit is a few percent of what one
+		// shard of a cluster can count, and one script may only touch one slot.
+		base: l.prefix + "{" + list.API + ":" + name + "}:",
 	}
-	p.shape = fmt.Sprintf("v%d.%dus%s", layoutVersion, width, shape)
-	p.width = width
+	for _, limitName := range slices.Sorted(maps.Keys(list.Limits)) {
+		limit := list.Limits[limitName]
+		w, err := p.makeWindow(limitName, limit, project, lane)
+		if err != nil {
+			return nil, err
+		}
+		if limit.Per == "user" {
+			p.user.windows = append(p.user.windows, w)
+		} else {
+			p.project.windows = append(p.project.windows, w)
+		}
+	}
+	if budget := project.budget(list.API); budget != nil {
+		// A day has no ring and must be the last of its key.
+		p.project.windows = append(p.project.windows, budget.window(lane))
+	}
+	var longest int64
+	p.shape = fmt.Sprintf("v%d.%dus", layoutVersion, p.width)
+	for _, w := range append(slices.Clone(p.project.windows), p.user.windows...) {
+		p.windows = append(p.windows, w)
+		p.shape += fmt.Sprintf(".%s-%d", w.limit, w.buckets)
+		longest = max(longest, (w.buckets+1)*p.width)
+	}
+	// A user's key outlives its windows, however the clocks of expiry and ledger round.
+	p.user.ttl = 2*longest/1e6 + 2
+	for _, s := range []scope{p.project, p.user} {
+		p.spec = append(p.spec, byte(len(s.windows)))
+		p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(s.ttl))
+		for _, w := range s.windows {
+			for _, v := range []int64{w.ceiling, w.reserve, w.interval} {
+				p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(v))
+			}
+			p.spec = append(p.spec, byte(w.buckets))
+		}
+	}
 	return p, nil
 }
 
-// keys names the strings of a user and of the project, in the order of the
-// plan's windows. The project is the hash tag: Google's limit of a whole project
-// is a few percent of what one Redis shard can count, and one script may only
-// touch one slot.
-func (p *plan) keys(prefix, user string) []string {
-	base := prefix + p.hashTag + ":" + p.shape
-	keys := make([]string, len(p.scopes))
-	for i, scope := range p.scopes {
-		keys[i] = base + ":" + scope
-		if scope == "user" {
-			keys[i] += ":" + user
-		}
+func (p *plan) makeWindow(name string, limit Limit, project Project, lane Lane) (window, error) {
+	s := project.lane(lane)
+	w := window{limit: name, units: limit.Units, ceiling: int64(float64(limit.Units) * s.Ceiling),
+		buckets: int64((limit.Period + guard) / bucketWidth)}
+	if w.ceiling < 1 {
+		return w, fmt.Errorf("lane %s of %s: ceiling %v of %d units leaves none", lane, name, s.Ceiling, limit.Units)
 	}
-	return keys
+	if lane == Interactive {
+		// What the background may have spent before the windows were lost.
+		background := max(project.lane(Sync).Ceiling, project.lane(Backfill).Ceiling)
+		w.reserve = min(w.ceiling, limit.Units-int64(math.Ceil(float64(limit.Units)*background)))
+	}
+	if s.Pace > 0 {
+		// Quota time runs scale times faster than the clock, and so does width.
+		period := float64(limit.Period) / float64(bucketWidth) * float64(p.width)
+		interval := 256 * period / (s.Pace * float64(w.ceiling))
+		if interval >= 1<<32 {
+			return w, fmt.Errorf("lane %s of %s: pace %v of %d units is too slow", lane, name, s.Pace, w.ceiling)
+		}
+		w.interval = max(1, int64(interval))
+	}
+	return w, nil
 }
 
-// request packs the script's first argument.
-func (p *plan) request(cost, want int64, lane Lane) []byte {
-	b := make([]byte, 0, 13+len(p.spec))
+// keys names the strings that the scripts touch, in the order that they expect.
+// Limits and lanes are not part of the names: processes in which they differ
+// count together.
+func (p *plan) keys(user string) []string {
+	return []string{p.base + p.shape + ":project", p.base + p.shape + ":user:" + user, p.base + "shapes"}
+}
+
+// request packs the first argument of take and settle.
+func (p *plan) request(cost, want int64, now time.Time) []byte {
+	b := make([]byte, 0, 26+len(p.spec))
 	b = binary.LittleEndian.AppendUint32(b, uint32(cost))
 	b = binary.LittleEndian.AppendUint32(b, uint32(want))
 	b = binary.LittleEndian.AppendUint32(b, uint32(p.width))
-	b = append(b, laneIndex(lane))
-	return append(b, p.spec...)
-}
-
-func laneIndex(lane Lane) byte {
-	for i, l := range Lanes {
-		if l == lane {
-			return byte(i)
-		}
+	b = append(b, byte(slices.Index(Lanes, p.lane)), 0)
+	if p.fresh {
+		b[13] = 1
 	}
-	return 0
+	for _, end := range dayEnds(now) {
+		b = binary.LittleEndian.AppendUint32(b, uint32(end))
+	}
+	return append(b, p.spec...)
 }

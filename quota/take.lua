@@ -1,59 +1,56 @@
 -- take checks a cost against several sliding windows and charges all of them,
 -- or none. One round trip; the clock is Redis' own.
 --
--- KEYS[k]  one string per scope (a user, a project), with the state of its
---          windows: a preamble, then a header per window, then a ring per window.
+-- KEYS[1]  the project's windows. It never expires: where it is missing, nobody
+--          knows what was spent
+-- KEYS[2]  the user's windows
+-- KEYS[3]  which shapes of keys are in use for the project: a sorted set, by
+--          when each was used last
 -- ARGV[1]  the request, little-endian and packed:
 --            u32 cost      units to charge; 0 only looks, whatever is wanted
 --            u32 want      grant up to this many, at least cost
 --            u32 width_us  of a bucket
 --            u8  lane      0, 1 or 2: whose pace is checked
---          then per key
+--            u8  fresh     1: a missing project means that nothing was spent
+--            u32 x 3       ends of yesterday, today and tomorrow, in s
+--          then for the project, then for the user
 --            u8  windows
---            u32 ttl_s     life of the key; longer than its longest window
---          then per window of that key
+--            u32 ttl_s     life of the key; 0: for ever
+--          then per window
 --            u32 ceiling   units up to which this lane may fill the window
+--            u32 reserve   the same while the windows are unknown
 --            u32 interval  time that the lane pays for a unit, in 1/256 us; 0: no pace
---            u8  n         a unit counts in its own bucket and n more
--- ARGV[2]  now_us, in tests only
+--            u8  n         a unit counts in its own bucket and n more; 0: until
+--                          the day ends
+-- ARGV[2]  the name of the keys' shape
+-- ARGV[3]  now_us, in tests only
 --
 -- Returns {admitted 0|1, granted, wait_us, window, part, now_us, used...}.
---   window  which window asked for the longest wait, counted over all keys
---   part    1 ceiling, 2 pace, 3 hold; wait_us -1: the cost can never fit
+--   window  which window asked for the longest wait, counted over both keys
+--   part    1 ceiling, 2 pace, 3 hold, 4 unknown windows; wait_us -1: the cost
+--           can never fit
 --   used    units in each window before the decision
 --
--- Preamble, 10 bytes:
+-- The value of a key is a preamble, then a header per window, then a ring per
+-- window. Preamble, 29 bytes:
 --   u48 hold     until when the scope is closed, in ms; 0: open
 --   u32 last     low bits of the number of the newest bucket, now_us / width_us
+--   u8  shapes   how many shapes of keys share the project's limits
+--   u48 unknown  until when the project's windows are unknown, in ms; 0: known
+--   12 bytes     the server that counted last: its run id and evictions
 -- Header of a window, 20 bytes:
---   u32 rest     units in the older live buckets
+--   u32 rest     units in the older live buckets; of a day: when it ends, in s
 --   u32 paid 3x  per lane: when its pace is paid off, in us since 3 buckets
 --                before the newest one began; 0: long ago
 --   u32 cur      units in the newest bucket; they move to the ring when it ends
--- Ring of a window: n+1 x u32, bucket i at place i % (n+1).
+-- Ring of a window: n+1 x u32, bucket i at place i % (n+1). A day has none.
 --
 -- A bucket leaves a window only when all of it is n buckets old, whatever the
--- alignment. Numbers are taken apart by hand because the embedded Redis has no
--- struct library; in line on the path of an admission in a bucket that is open
--- already, by far the commonest case, which writes nothing but paid and cur.
-local call, byte, char, sub, rep = redis.call, string.byte, string.char, string.sub, string.rep
+-- alignment. An admission in a bucket that is open already, by far the commonest
+-- case, writes nothing but paid and cur, and on its path numbers are taken apart
+-- in line: a call costs more than the sums.
 
-local PREAMBLE, HEADER, U32 = 10, 20, 4294967296
-
--- u32 reads the number that stands behind the first i bytes of s.
-local function u32(s, i)
-  local a, b, c, d = byte(s, i + 1, i + 4)
-  return a + b * 256 + c * 65536 + d * 16777216
-end
-
-local function pack(v)
-  local a = v % 256 v = (v - a) / 256
-  local b = v % 256 v = (v - b) / 256
-  local c = v % 256
-  return char(a, b, c, (v - c) / 256)
-end
-
-local request, now = ARGV[1], ARGV[2]
+local request, now = ARGV[1], ARGV[3]
 if now then
   now = now + 0
 else
@@ -67,26 +64,38 @@ local bucket = (now - now % width) / width
 local tag = pack(bucket % U32)
 -- Where the lane's pace stands in a header; and as text, with that of cur, where
 -- they stand in a key: Redis prints Lua numbers slowly.
-local PAID, PAID_AT, CUR, CUR_AT = 4 + 4 * lane, lane == 2 and '22' or lane == 1 and '18' or '14', 16, '26'
+local PAID, PAID_AT, CUR, CUR_AT = 4 + 4 * lane, lane == 2 and '41' or lane == 1 and '37' or '33', 16, '45'
+local FIRST, ENTRY = 26, 13   -- bytes of the request before its first key, and of a window
+
+-- server names the process that counts, and how many keys it has thrown away:
+-- when either changes, windows may have been lost.
+local function server()
+  local info, stats = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'stats')
+  local id = type(info) == 'string' and string.match(info, 'run_id:(%x%x%x%x%x%x%x%x)') or 'embedded'
+  local evicted = type(stats) == 'string' and string.match(stats, 'evicted_keys:(%d+)') or 0
+  return id .. pack(evicted % U32)
+end
 
 local restamped   -- a clock that is far behind made units young again
 
 -- advance brings the state of a key, whose newest bucket is not this one, up to
 -- date; p is where its windows stand in the request. It returns the state and
 -- the number of its newest bucket.
-local function advance(state, p, windows)
-  local headers, rings = '', ''
-  local ahead, hold = 0, state and sub(state, 1, 6) or '\0\0\0\0\0\0'
+local function advance(state, p, windows, project)
+  local headers, rings, longest, ahead = '', '', 0, 0
   if state then
     ahead = (bucket - u32(state, 6)) % U32
     if ahead >= U32 / 2 then ahead = ahead - U32 end
   end
   local last, ring = bucket - ahead, PREAMBLE + HEADER * windows
   for j = 1, windows do
-    local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + 9 * j)
+    local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * j)
     local slots = n + 1
     local empty = rep('\0', 4 * slots)
-    if not state then
+    if n > longest then longest = n end
+    if n == 0 then
+      headers, slots = headers .. (state and sub(state, at + 1, at + HEADER) or rep('\0', HEADER)), 0
+    elseif not state then
       headers, rings = headers .. rep('\0', HEADER), rings .. empty
     elseif ahead < 0 and -ahead <= n then
       return state, last   -- the clock stepped back a little: keep counting in the newest bucket
@@ -125,56 +134,106 @@ local function advance(state, p, windows)
     end
     ring = ring + 4 * slots
   end
-  return hold .. tag .. headers .. rings, bucket
+
+  local hold, unknown, shapes, mark = 0, 0, 1, rep('\0', 12)
+  if state then
+    hold, unknown, mark = u48(state, 0), u48(state, 11), sub(state, 18, 29)
+    local back = ahead < 0 and math.floor(ahead * width / 1000) or 0   -- what is left of a wait stays as long
+    hold, unknown = hold > 0 and hold + back or 0, unknown > 0 and unknown + back or 0
+    if hold * 1000 <= now then hold = 0 end
+    if unknown * 1000 <= now then unknown = 0 end
+  end
+  if project then
+    local life, id = (longest + 1) * width, server()
+    if id ~= mark and (state or byte(request, 14) == 0) then
+      unknown = math.ceil((now + life) / 1000)
+    end
+    mark = id
+    -- Processes with keys of another shape do not see these windows: as long as
+    -- there are some, each shape keeps to its part of the limits.
+    call('ZADD', KEYS[3], now, ARGV[2])
+    shapes = call('ZCOUNT', KEYS[3], now - life, '+inf')
+    if shapes > 1 then call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.0f', now - life)) end
+  end
+  return pack48(hold) .. tag .. char(shapes < 255 and shapes or 255) .. pack48(unknown) .. mark .. headers .. rings, bucket
 end
 
-local open = '\0\0\0\0\0\0' .. tag   -- the preamble of a key without a hold, when its newest bucket is this one
-local reply = {1, 0, 0, 0, 0, now, 0, 0}
+-- leaves is how long it takes until so many units have left a window.
+local function leaves(missing, state, ring, n, newest)
+  local x = newest - n
+  while missing > 0 and x < newest do
+    missing, x = missing - u32(state, ring + 4 * (x % (n + 1))), x + 1
+  end
+  if missing > 0 then x = x + 1 end
+  return (x + n) * width - now
+end
+
+local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0'   -- the preamble of a key about which there is nothing special
+local reply = {1, 0, 0, 0, 0, now, 0, 0, 0}
 local writes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}   -- per key: state, whether it moved, from where to write, what, ttl
 local admitted, charge = true, cost
 
 -- Check all windows, and prepare what charging them would write. A lease goes
 -- through them again with all that it can be granted.
 while true do
-  local p, w, wait, never, room = 13, 0, 0, false, want
-  for k = 1, #KEYS do
+  local p, w, wait, never, room, unknown, shapes = FIRST, 0, 0, false, want, 0, 1
+  for k = 1, 2 do
     local windows, t0, t1, t2, t3 = byte(request, p + 1, p + 5)
     p = p + 5
     local state, newest, moved, held = call('GET', KEYS[k]), bucket, false, 0
-    if not state or sub(state, 1, 10) ~= open then
+    if not state or sub(state, 1, 17) ~= plain then
       if not state or sub(state, 7, 10) ~= tag then
-        state, newest = advance(state, p, windows)
+        state, newest = advance(state, p, windows, k == 1)
         moved = true
       end
-      held = u32(state, 0) + (byte(state, 5) + byte(state, 6) * 256) * U32
-      if held > 0 then held = held * 1000 - now end
+      held = u48(state, 0) * 1000 - now
+      if k == 1 then
+        unknown, shapes = u48(state, 11) * 1000 - now, byte(state, 11)
+      end
     end
     local from, bytes, ring = nil, nil, PREAMBLE + HEADER * windows
     for at = PREAMBLE, ring - 1, HEADER do
-      local a, b, c, d, e, f, g, h, n = byte(request, p + 1, p + 9)
-      local ceiling, interval = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
-      p, w = p + 9, w + 1
+      local a, b, c, d, e, f, g, h, i, j, l, m, n = byte(request, p + 1, p + 13)
+      local ceiling, interval = a + b * 256 + c * 65536 + d * 16777216, i + j * 256 + l * 65536 + m * 16777216
+      local whole, reserve = ceiling, ceiling
+      if unknown > 0 then reserve = e + f * 256 + g * 65536 + h * 16777216 end
+      if shapes > 1 then
+        ceiling, reserve, interval = math.floor(ceiling / shapes), math.floor(reserve / shapes), interval * shapes
+      end
+      p, w = p + 13, w + 1
       a, b, c, d = byte(state, at + 1, at + 4)
       local total = a + b * 256 + c * 65536 + d * 16777216
       a, b, c, d = byte(state, at + 17, at + 20)
       local cur = a + b * 256 + c * 65536 + d * 16777216
-      total = total + cur
-      local free, this, part = ceiling - total, held, 3
+      local day
+      if n > 0 then
+        total = total + cur
+      else
+        -- A day: total is when the day ends that cur was spent in.
+        for x = 14, 22, 4 do
+          day = u32(request, x)
+          if day * 1000000 > now then break end
+        end
+        if total >= day then day = total else cur = 0 end
+        total = cur
+      end
+      local this, part = held, 3
       reply[6 + w] = total
-      if free < room then room = free end
+      if reserve - total < room then room = reserve - total end
 
-      if charge > free and charge > 0 then
-        if charge > ceiling and not never then
+      if charge > reserve - total and charge > 0 then
+        if charge > whole and not never then
           never, reply[4], reply[5] = true, w, 1
         end
-        -- Wait until enough of the oldest buckets have left.
-        local missing, x = charge - free, newest - n
-        while missing > 0 and x < newest do
-          missing, x = missing - u32(state, ring + 4 * (x % (n + 1))), x + 1
+        if charge > ceiling - total then
+          local left = day and day * 1000000 - now or leaves(charge - ceiling + total, state, ring, n, newest)
+          if left > this then this, part = left, 1 end
         end
-        if missing > 0 then x = x + 1 end
-        local left = (x + n) * width - now
-        if left > this then this, part = left, 1 end
+        if unknown > 0 and not day then
+          local left = unknown
+          if charge <= reserve then left = math.min(left, leaves(charge - reserve + total, state, ring, n, newest)) end
+          if left > this then this, part = left, 4 end
+        end
       end
 
       cur = cur + charge
@@ -182,7 +241,9 @@ while true do
       b = cur % 256 cur = (cur - b) / 256
       c = cur % 256
       local tail, cut   -- the end of the header as it is to be, and how much before it stays
-      if interval == 0 then
+      if day then
+        tail, cut = pack(day) .. rep('\0', 12) .. char(a, b, c, (cur - c) / 256), 0
+      elseif interval == 0 then
         tail, cut = char(a, b, c, (cur - c) / 256), CUR
       else
         -- The lane's pace is a debt that is paid off with time: a call is let in
@@ -216,11 +277,15 @@ while true do
       else
         from, bytes = cut == CUR and CUR_AT or PAID_AT, tail
       end
-      ring = ring + 4 * (n + 1)
+      if n > 0 then ring = ring + 4 * (n + 1) end
     end
     local i = 5 * k - 5
     writes[i + 1], writes[i + 2], writes[i + 3], writes[i + 4] = state, moved, from, bytes
-    if moved then writes[i + 5] = t0 + t1 * 256 + t2 * 65536 + t3 * 16777216 end
+    if moved then
+      local ttl = t0 + t1 * 256 + t2 * 65536 + t3 * 16777216
+      if ttl > 0 and held > 0 then ttl = ttl + math.ceil(held / 1000000) end
+      writes[i + 5] = ttl
+    end
   end
 
   if never or wait > 0 then
@@ -232,18 +297,28 @@ while true do
   want, charge = room, room
 end
 
-for k = 1, #KEYS do
+local function store(key, value, ttl)
+  if ttl > 0 then
+    call('SET', key, value, 'EX', ttl)
+  else
+    call('SET', key, value)
+  end
+end
+
+for k = 1, 2 do
   local i = 5 * k - 5
   local state, moved, from, bytes = writes[i + 1], writes[i + 2], writes[i + 3], writes[i + 4]
   if admitted and charge > 0 then
     if moved then
       from = from + 0
-      call('SET', KEYS[k], sub(state, 1, from) .. bytes .. sub(state, from + #bytes + 1), 'EX', writes[i + 5])
+      store(KEYS[k], sub(state, 1, from) .. bytes .. sub(state, from + #bytes + 1), writes[i + 5])
     else
       call('SETRANGE', KEYS[k], from, bytes)
     end
-  elseif restamped and moved then
-    call('SET', KEYS[k], state, 'EX', writes[i + 5])   -- units that became young again must begin to age
+  elseif moved and (restamped or k == 1) then
+    -- Units that became young again must begin to age, and what is known of the
+    -- server and the shapes holds for all callers.
+    store(KEYS[k], state, writes[i + 5])
   end
 end
 return reply

@@ -61,7 +61,7 @@ func TestTransportChargesBeforeSending(t *testing.T) {
 		t.Errorf("%d requests were sent, want the three that were charged", calls.Load())
 	}
 	now, err := ledger.Peek(ctx, caller, "gmail")
-	if err != nil || now.Usage[0].Used != 60 || now.Usage[1].Used != 60 {
+	if err != nil || len(now.Usage) != 2 || now.Usage[0].Used != 60 || now.Usage[1].Used != 60 {
 		t.Errorf("Peek = %+v, %v, want 60 units in each window", now, err)
 	}
 	if _, err := service.Users.Messages.Get("me", "1").Context(t.Context()).Do(); !errors.Is(err, quota.ErrNoCaller) {

@@ -1,0 +1,52 @@
+package quota
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed hold.lua
+var holdSource string
+
+var holdScript = redis.NewScript(numbersSource + holdSource)
+
+// HoldUser closes a user's limits for an API to every lane, for so long: a
+// cool-down that Google demanded. It never shortens one that is longer. It
+// returns when it ends, on the clock of Redis.
+func (l *Ledger) HoldUser(ctx context.Context, project, user, api string, wait time.Duration) (time.Time, error) {
+	return l.hold(ctx, Caller{Project: project, User: user, Lane: Interactive}, api, wait, true)
+}
+
+// HoldProject closes a project's limits for an API to every user and lane; see
+// [Ledger.HoldUser].
+func (l *Ledger) HoldProject(ctx context.Context, project, api string, wait time.Duration) (time.Time, error) {
+	return l.hold(ctx, Caller{Project: project, Lane: Interactive}, api, wait, false)
+}
+
+func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Duration, user bool) (time.Time, error) {
+	p, err := l.plan(c, api)
+	if err != nil {
+		return time.Time{}, err
+	}
+	keys := p.keys(c.User)
+	key, scope := keys[0], p.project
+	if user {
+		key, scope = keys[1], p.user
+	}
+	args := []any{max(wait.Milliseconds(), 0), p.width, scope.size(), scope.ttl}
+	if l.now != nil {
+		args = append(args, l.now().UnixMicro())
+	}
+	reply, err := l.eval(ctx, holdScript, []string{key}, args...)
+	if err == nil && len(reply) != 1 {
+		err = fmt.Errorf("an answer of %d numbers", len(reply))
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: hold for %s: %w", ErrUnavailable, wait, err)
+	}
+	return time.UnixMilli(reply[0]), nil
+}

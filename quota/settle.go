@@ -1,0 +1,53 @@
+package quota
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed settle.lua
+var settleSource string
+
+var settleScript = redis.NewScript(numbersSource + settleSource)
+
+// A Charge names units that were charged, so that they can be corrected. The
+// zero Charge names none.
+type Charge struct {
+	Caller Caller
+	API    string
+	Units  int64
+	At     time.Time // on the clock of Redis
+}
+
+// Settle corrects a charge to what the call really cost. Units are taken back
+// from, or added to, the very bucket that was charged: a correction never makes
+// a window look younger than it is, and what has left the window is let be. An
+// addition is made even if it goes over a ceiling, since the units are spent.
+func (l *Ledger) Settle(ctx context.Context, c Charge, units int64) error {
+	if units < 0 || units > maxUnits {
+		return fmt.Errorf("quota: settle on %d units: not from 0 to %d", units, maxUnits)
+	}
+	if c.Units == units || c.At.IsZero() {
+		return nil
+	}
+	p, err := l.plan(c.Caller, c.API)
+	if err != nil {
+		return err
+	}
+	delta, back := units-c.Units, int64(0)
+	if delta < 0 {
+		delta, back = -delta, 1
+	}
+	args := []any{p.request(delta, back, c.At), c.At.UnixMicro()}
+	if _, err := l.eval(ctx, settleScript, p.keys(c.Caller.User), args...); err != nil {
+		return fmt.Errorf("%w: settle on %d units: %w", ErrUnavailable, units, err)
+	}
+	return nil
+}
+
+// Refund takes a charge back, for a call that was not made.
+func (l *Ledger) Refund(ctx context.Context, c Charge) error { return l.Settle(ctx, c, 0) }

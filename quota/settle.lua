@@ -1,0 +1,63 @@
+-- settle corrects a charge: it adds units to the very bucket that was charged, or
+-- takes them back from it. A bucket that has left its window changes nothing.
+--
+-- KEYS     as for take.lua
+-- ARGV[1]  a request as for take.lua; its cost is the units to add or take back,
+--          its want 0 to add, 1 to take back
+-- ARGV[2]  when the units were charged, in us: the now_us that take returned
+--
+-- Returns the units added or taken back, per window.
+local request, at = ARGV[1], ARGV[2] + 0
+local delta, back, width, lane = u32(request, 0), u32(request, 4) == 1, u32(request, 8), byte(request, 13)
+local bucket = (at - at % width) / width
+local p, reply = 26, {}
+
+-- correct changes the number behind the first i bytes of s and says by how much.
+local function correct(s, i)
+  local v, by = u32(s, i), delta
+  if back then
+    by = math.min(delta, v)
+    v = v - by
+  else
+    v = v + by
+  end
+  return sub(s, 1, i) .. pack(v) .. sub(s, i + 5), by
+end
+
+for k = 1, 2 do
+  local windows = byte(request, p + 1)
+  p = p + 5
+  local state = call('GET', KEYS[k])
+  local ring, changed = PREAMBLE + HEADER * windows, false
+  for header = PREAMBLE, ring - 1, HEADER do
+    local interval, n, by = u32(request, p + 8), byte(request, p + 13), 0
+    p = p + 13
+    if state then
+      local ahead = (bucket - u32(state, 6)) % U32
+      if ahead >= U32 / 2 then ahead = ahead - U32 end
+      if n == 0 then
+        -- A day: units of yesterday are no longer counted.
+        local day = u32(state, header)
+        if day * 1000000 > at and day * 1000000 - at <= 90000000000 then
+          state, by = correct(state, header + 16)
+        end
+      elseif ahead == 0 then
+        state, by = correct(state, header + 16)
+      elseif ahead < 0 and -ahead <= n then
+        state, by = correct(state, ring + 4 * (bucket % (n + 1)))
+        local rest = u32(state, header) + (back and -by or by)
+        state = sub(state, 1, header) .. pack(rest) .. sub(state, header + 5)
+      end
+      if by > 0 and interval > 0 then
+        local i = header + 4 + 4 * lane
+        local paid = u32(state, i) + math.floor((back and -by or by) * interval / 256)
+        state = sub(state, 1, i) .. pack(paid > 0 and paid or 0) .. sub(state, i + 5)
+      end
+      changed = changed or by > 0
+    end
+    reply[#reply + 1] = by
+    if n > 0 then ring = ring + 4 * (n + 1) end
+  end
+  if changed then call('SET', KEYS[k], state, 'KEEPTTL') end
+end
+return reply
