@@ -66,6 +66,10 @@ type Options struct {
 	Version  string
 	Log      *zap.Logger
 	Registry *prometheus.Registry // of all metrics; a new one if nil
+
+	// FreshRedis says that Redis was started for this run, or its prefix made for
+	// it, so that windows that are missing are empty and not lost.
+	FreshRedis bool
 }
 
 // An App is an assembled process. Make it with [New], then either [App.Run] or
@@ -127,7 +131,7 @@ func (a *App) assemble(ctx context.Context) error {
 
 	a.ledger, err = quota.NewLedger(quota.Options{
 		Redis: a.redis.ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
-		Log: a.opts.Log, Registerer: a.opts.Registry,
+		Fresh: a.opts.FreshRedis, Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {
 		return err

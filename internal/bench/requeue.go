@@ -108,7 +108,7 @@ func requeue(ctx context.Context, o Options) (figures Figures, err error) {
 	if cfg, err = cfg.Completed(); err != nil {
 		return nil, err
 	}
-	process, err := app.New(ctx, cfg, app.Options{Roles: []app.Role{app.RoleScheduler, app.RoleWorker}, Version: "bench", Log: o.Log})
+	process, err := app.New(ctx, cfg, app.Options{Roles: []app.Role{app.RoleScheduler, app.RoleWorker}, Version: "bench", Log: o.Log, FreshRedis: true})
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 		return Summary{}, err
 	}
 	registry := app.NewRegistry()
-	process, err := app.New(ctx, cfg, app.Options{Version: "demo", Log: o.Log, Registry: registry})
+	process, err := app.New(ctx, cfg, app.Options{Version: "demo", Log: o.Log, Registry: registry, FreshRedis: true})
 	if err != nil {
 		return Summary{}, err
 	}
