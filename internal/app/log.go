@@ -34,8 +34,13 @@ func encoder(format string, w io.Writer) zapcore.Encoder {
 	return zapcore.NewJSONEncoder(c)
 }
 
-// IsTerminal reports whether w is a terminal.
+// IsTerminal reports whether w is a terminal that can show something. Some
+// pseudo-terminals have no rows.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	if !ok {
+		return false
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	return err == nil && width > 0 && height > 0
 }
