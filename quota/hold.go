@@ -46,7 +46,7 @@ func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Durat
 		err = fmt.Errorf("an answer of %d numbers", len(reply))
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: hold for %s: %w", ErrUnavailable, wait, err)
+		return time.Time{}, fmt.Errorf("hold for %s: %w", wait, unavailable(err))
 	}
 	return time.UnixMilli(reply[0]), nil
 }

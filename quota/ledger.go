@@ -38,22 +38,13 @@ type Options struct {
 	// it was started for this ledger alone. Without it, nobody knows what was
 	// spent before the windows were lost, so the background holds for one window,
 	// and interactive calls keep to what its ceilings leave.
-	Fresh      bool
+	Fresh bool
+	// Plain sends every decision by itself. By default the decisions that many
+	// goroutines ask for at once travel together.
+	Plain bool
+
 	Log        *zap.Logger
 	Registerer prometheus.Registerer // metrics are not registered if nil
-}
-
-// ClientOptions adapts the options of a Redis client for a ledger: it never
-// retries a command, since a retry would charge twice, and it gives up soon.
-func ClientOptions(o *redis.Options) *redis.Options {
-	own := *o
-	own.MaxRetries = -1
-	own.DialTimeout = 2 * time.Second
-	own.ReadTimeout = 2 * time.Second
-	own.WriteTimeout = 2 * time.Second
-	own.PoolTimeout = 3 * time.Second
-	own.ContextTimeoutEnabled = true
-	return &own
 }
 
 // A Ledger counts units in sliding windows that all callers of a Redis share. It
@@ -65,6 +56,8 @@ type Ledger struct {
 	fresh   bool
 	lists   map[projectAPI]*PriceList
 	plans   map[planKey]*plan
+	calls   *coalescer // nil: every call goes by itself
+	denials denials
 	metrics *metrics
 	now     func() time.Time // nil: the clock of Redis. Only tests set it
 }
@@ -82,6 +75,9 @@ func NewLedger(o Options) (*Ledger, error) {
 	if o.Redis == nil {
 		return nil, errors.New("quota: no Redis client")
 	}
+	if err := noRetries(o.Redis); err != nil {
+		return nil, err
+	}
 	if o.Scale == 0 {
 		o.Scale = 1
 	}
@@ -96,6 +92,9 @@ func NewLedger(o Options) (*Ledger, error) {
 		lists:   map[projectAPI]*PriceList{},
 		plans:   map[planKey]*plan{},
 		metrics: newMetrics(o.Registerer),
+	}
+	if !o.Plain {
+		l.calls = &coalescer{rdb: o.Redis}
 	}
 	for name, project := range o.Projects {
 		if err := project.validate(); err != nil {
@@ -182,14 +181,33 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	if l.now != nil {
 		args[0] = p.request(cost, want, l.now())
 		args = append(args, l.now().UnixMicro())
+	} else if denied := l.denials.recall(c, api, cost); denied != nil {
+		l.metrics.count(c, "denied", denied.Limit)
+		return Decision{}, denied
 	}
 	reply, err := l.eval(ctx, takeScript, p.keys(c.User), args...)
 	l.metrics.roundTrip.Observe(time.Since(start).Seconds())
 	if err != nil {
 		l.metrics.count(c, "error", "")
-		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return Decision{}, unavailable(err)
 	}
-	return l.decide(c, api, p, cost, reply)
+	d, err := l.decide(c, api, p, cost, reply)
+	if denied, ok := errors.AsType[*DeniedError](err); ok && l.now == nil {
+		l.denials.remember(c, api, denied)
+	}
+	return d, err
+}
+
+// unavailable says that the ledger gave no answer. A call that was given up
+// before it was sent is its caller's doing.
+func unavailable(err error) error {
+	if errors.Is(err, errNotSent) {
+		return err
+	}
+	if notRun(err) {
+		return fmt.Errorf("%w, nothing was charged: %w", ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w, and whether units were charged is unknown: %w", ErrUnavailable, err)
 }
 
 // plan finds how a caller's decisions are made.
@@ -203,6 +221,9 @@ func (l *Ledger) plan(c Caller, api string) (*plan, error) {
 
 // eval runs a script and reads its answer.
 func (l *Ledger) eval(ctx context.Context, script *redis.Script, keys []string, args ...any) ([]int64, error) {
+	if l.calls != nil {
+		return l.calls.eval(ctx, script, keys, args)
+	}
 	return script.Run(ctx, l.rdb, keys, args...).Int64Slice()
 }
 

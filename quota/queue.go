@@ -3,7 +3,6 @@ package quota
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // queue keeps one line of waiting calls per account, API and lane. The zero
@@ -22,11 +21,6 @@ type line struct {
 	key   lineKey
 	turn  chan struct{} // holds one token: whoever has it is first in line
 	users int           // guarded by queue.mu
-
-	// What the first in line was told last, for those behind it. Only the
-	// holder of the turn reads and writes it.
-	lastDenied *DeniedError
-	until      time.Time // on the local clock
 }
 
 // enter waits until the caller is first in line, or ctx ends. The caller must
@@ -65,24 +59,4 @@ func (q *queue) forget(l *line) {
 	if l.users--; l.users == 0 {
 		delete(q.lines, l.key)
 	}
-}
-
-// deny remembers a refusal for those who stand behind the caller.
-func (l *line) deny(e *DeniedError) {
-	l.lastDenied, l.until = e, time.Now().Add(e.RetryAfter)
-}
-
-// denied repeats the last refusal to a call that asks for at least as much,
-// as long as it holds.
-func (l *line) denied(cost int64) *DeniedError {
-	if l.lastDenied == nil || cost < l.lastDenied.Cost {
-		return nil
-	}
-	left := time.Until(l.until)
-	if left <= 0 {
-		return nil
-	}
-	again := *l.lastDenied
-	again.Cost, again.RetryAfter = cost, left
-	return &again
 }

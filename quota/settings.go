@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -206,9 +207,9 @@ func (p *plan) makeWindow(name string, limit Limit, project Project, lane Lane) 
 
 // keys names the strings that the scripts touch, in the order that they expect.
 // Limits and lanes are not part of the names: processes in which they differ
-// count together.
+// count together. Addresses that differ in case are one user.
 func (p *plan) keys(user string) []string {
-	return []string{p.base + p.shape + ":project", p.base + p.shape + ":user:" + user, p.base + "shapes"}
+	return []string{p.base + p.shape + ":project", p.base + p.shape + ":user:" + strings.ToLower(user), p.base + "shapes"}
 }
 
 // request packs the first argument of take and settle.

@@ -44,8 +44,9 @@ func (l *Ledger) Settle(ctx context.Context, c Charge, units int64) error {
 	}
 	args := []any{p.request(delta, back, c.At), c.At.UnixMicro()}
 	if _, err := l.eval(ctx, settleScript, p.keys(c.Caller.User), args...); err != nil {
-		return fmt.Errorf("%w: settle on %d units: %w", ErrUnavailable, units, err)
+		return fmt.Errorf("settle on %d units: %w", units, unavailable(err))
 	}
+	l.denials.forget(c.Caller, c.API)
 	return nil
 }
 

@@ -76,8 +76,8 @@ func (t *Transport) charge(r *http.Request) error {
 
 // takeInLine waits in place for up to c.MaxWait. All calls of one account and
 // lane stand in one line, so that a hundred waiting calls ask the ledger no more
-// often than one. When the first in line must wait longer than it may, all that
-// stand behind it and ask for as much are told the same.
+// often than one. When the first in line must wait longer than it may, those
+// behind it that ask for as much are told the same from the ledger's memory.
 func (t *Transport) takeInLine(ctx context.Context, c Caller, api string, cost int64) error {
 	line, err := t.queue.enter(ctx, lineKey{c.Project, c.User, api, c.Lane})
 	if err != nil {
@@ -86,16 +86,12 @@ func (t *Transport) takeInLine(ctx context.Context, c Caller, api string, cost i
 	defer t.queue.leave(line)
 	deadline := time.Now().Add(c.MaxWait)
 	for {
-		if denied := line.denied(cost); denied != nil {
-			return denied
-		}
 		_, err := t.Ledger.Take(ctx, c, api, cost)
 		var denied *DeniedError
 		if !errors.As(err, &denied) {
 			return err
 		}
 		if time.Now().Add(denied.RetryAfter).After(deadline) {
-			line.deny(denied)
 			return denied
 		}
 		if err := sleep(ctx, denied.RetryAfter); err != nil {
