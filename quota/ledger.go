@@ -45,6 +45,8 @@ type Options struct {
 
 	Log        *zap.Logger
 	Registerer prometheus.Registerer // metrics are not registered if nil
+
+	noGuard bool // see WithoutGuard
 }
 
 // A Ledger counts units in sliding windows that all callers of a Redis share. It
@@ -53,13 +55,14 @@ type Ledger struct {
 	rdb     redis.UniversalClient
 	prefix  string
 	scale   int
+	buckets buckets
 	fresh   bool
 	lists   map[projectAPI]*PriceList
 	plans   map[planKey]*plan
 	calls   *coalescer // nil: every call goes by itself
 	denials denials
 	metrics *metrics
-	now     func() time.Time // nil: the clock of Redis. Only tests set it
+	now     func() time.Time // nil: the clock of Redis. Only tests and Simulate set it
 }
 
 type projectAPI struct{ project, api string }
@@ -88,10 +91,14 @@ func NewLedger(o Options) (*Ledger, error) {
 		rdb:     o.Redis,
 		prefix:  o.KeyPrefix,
 		scale:   o.Scale,
+		buckets: buckets{bucketWidth, guard},
 		fresh:   o.Fresh,
 		lists:   map[projectAPI]*PriceList{},
 		plans:   map[planKey]*plan{},
 		metrics: newMetrics(o.Registerer),
+	}
+	if o.noGuard {
+		l.buckets = buckets{width: exactWidth}
 	}
 	if !o.Plain {
 		l.calls = &coalescer{rdb: o.Redis}

@@ -25,6 +25,9 @@ const (
 	guard = time.Second
 )
 
+// buckets are how finely and for how much longer than Google a ledger remembers.
+type buckets struct{ width, guard time.Duration }
+
 // LaneSettings say how far up a limit a lane may fill it, and how fast.
 type LaneSettings struct {
 	Ceiling float64 // share of each limit, above 0 and up to 1
@@ -126,6 +129,7 @@ type plan struct {
 	user    scope
 	windows []window // of the project, then of the user
 	width   int64    // of a bucket, in us
+	buckets buckets
 	fresh   bool
 	spec    []byte
 	base    string // of all keys: prefix and hash tag
@@ -138,7 +142,7 @@ const layoutVersion = 1
 // makePlan lays out the windows of one lane.
 func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane Lane) (*plan, error) {
 	p := &plan{
-		lane: lane, fresh: l.fresh, width: bucketWidth.Microseconds() / int64(l.scale),
+		lane: lane, fresh: l.fresh, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
 		// The project is the hash tag: its own limit is a few percent of what one
 		// shard of a cluster can count, and one script may only touch one slot.
 		base: l.prefix + "{" + list.API + ":" + name + "}:",
@@ -184,7 +188,7 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 func (p *plan) makeWindow(name string, limit Limit, project Project, lane Lane) (window, error) {
 	s := project.lane(lane)
 	w := window{limit: name, units: limit.Units, ceiling: int64(float64(limit.Units) * s.Ceiling),
-		buckets: int64((limit.Period + guard) / bucketWidth)}
+		buckets: int64((limit.Period + p.buckets.guard) / p.buckets.width)}
 	if w.ceiling < 1 {
 		return w, fmt.Errorf("lane %s of %s: ceiling %v of %d units leaves none", lane, name, s.Ceiling, limit.Units)
 	}
@@ -195,7 +199,7 @@ func (p *plan) makeWindow(name string, limit Limit, project Project, lane Lane) 
 	}
 	if s.Pace > 0 {
 		// Quota time runs scale times faster than the clock, and so does width.
-		period := float64(limit.Period) / float64(bucketWidth) * float64(p.width)
+		period := float64(limit.Period) / float64(p.buckets.width) * float64(p.width)
 		interval := 256 * period / (s.Pace * float64(w.ceiling))
 		if interval >= 1<<32 {
 			return w, fmt.Errorf("lane %s of %s: pace %v of %d units is too slow", lane, name, s.Pace, w.ceiling)
