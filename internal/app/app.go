@@ -70,6 +70,10 @@ type Options struct {
 	// FreshRedis says that Redis was started for this run, or its prefix made for
 	// it, so that windows that are missing are empty and not lost.
 	FreshRedis bool
+
+	// LedgerFunc, if set, changes how the ledger is made. It is for measurements
+	// of what no setting offers, such as [quota.WithoutGuard].
+	LedgerFunc func(*quota.Options)
 }
 
 // An App is an assembled process. Make it with [New], then either [App.Run] or
@@ -129,11 +133,14 @@ func (a *App) assemble(ctx context.Context) error {
 	}
 	a.undo.add("close redis", a.redis.Close)
 
-	a.ledger, err = quota.NewLedger(quota.Options{
+	ledger := quota.Options{
 		Redis: a.redis.ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
 		Fresh: a.opts.FreshRedis, Log: a.opts.Log, Registerer: a.opts.Registry,
-	})
-	if err != nil {
+	}
+	if a.opts.LedgerFunc != nil {
+		a.opts.LedgerFunc(&ledger)
+	}
+	if a.ledger, err = quota.NewLedger(ledger); err != nil {
 		return err
 	}
 	var gmail *google.Google
