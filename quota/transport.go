@@ -8,10 +8,12 @@ import (
 )
 
 // Transport charges every request to the ledger before it sends it: each page,
-// each retry, each attempt. It recognises the API method by the request's path;
-// for whom and in which lane comes from the request's context, see [WithCaller].
-// A request that does not fit is not sent, and the error is the ledger's (see
-// [Ledger.Take]); through Google's client it is found with [errors.As].
+// each retry, each attempt. It recognises the API method by the request's path,
+// and charges a batch what its parts cost together; for whom and in which lane
+// comes from the request's context, see [WithCaller]. A request that does not fit
+// is not sent, and the error is the ledger's (see [Ledger.Take]); nor is a batch
+// that cannot be priced ([ErrBatch]). Through Google's client such errors are
+// found with [errors.As] and [errors.Is].
 //
 // Transport is safe for concurrent use. Ledger is required.
 type Transport struct {
@@ -36,29 +38,30 @@ type Observation struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.charge(r); err != nil {
-		if r.Body != nil {
-			r.Body.Close() // a RoundTripper closes the body, also on errors
-		}
+	send, err := t.charge(r)
+	if (err != nil || send != r) && r.Body != nil {
+		r.Body.Close() // a RoundTripper closes the body, also on errors
+	}
+	if err != nil {
 		return nil, err
 	}
 	base := t.Base
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return base.RoundTrip(r)
+	return base.RoundTrip(send)
 }
 
-func (t *Transport) charge(r *http.Request) error {
+// charge charges a request and returns the one to send in its place.
+func (t *Transport) charge(r *http.Request) (*http.Request, error) {
 	ctx := r.Context()
 	c, ok := CallerFrom(ctx)
 	if !ok {
-		return ErrNoCaller
+		return r, ErrNoCaller
 	}
-	call := Recognise(r)
-	cost, err := t.Ledger.Cost(c.Project, call)
+	send, call, cost, err := t.Ledger.price(c.Project, r)
 	if err != nil {
-		return err
+		return r, err
 	}
 	start := time.Now()
 	if c.MaxWait > 0 {
@@ -71,7 +74,7 @@ func (t *Transport) charge(r *http.Request) error {
 	if t.Observe != nil {
 		t.Observe(Observation{Caller: c, Call: call, Cost: cost, Waited: waited, Err: err})
 	}
-	return err
+	return send, err
 }
 
 // takeInLine waits in place for up to c.MaxWait. All calls of one account and

@@ -1,0 +1,4 @@
+package quota
+
+// BatchCalls recognises the calls of a batch.
+var BatchCalls = batchCalls
