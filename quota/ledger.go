@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,8 +35,8 @@ type Options struct {
 	Scale     int
 	KeyPrefix string // of every key; installations that share a Redis differ in it
 
-	// Fresh says that where Redis holds no windows of a project nothing was spent:
-	// it was started for this ledger alone. Without it, nobody knows what was
+	// Fresh says that where Redis holds no windows of a project when the ledger
+	// first asks, nothing was spent: it was started for this ledger. Without it, nobody knows what was
 	// spent before the windows were lost, so the background holds for one window,
 	// and interactive calls keep to what its ceilings leave.
 	Fresh bool
@@ -56,7 +57,6 @@ type Ledger struct {
 	prefix  string
 	scale   int
 	buckets buckets
-	fresh   bool
 	lists   map[projectAPI]*PriceList
 	plans   map[planKey]*plan
 	calls   *coalescer // nil: every call goes by itself
@@ -92,7 +92,6 @@ func NewLedger(o Options) (*Ledger, error) {
 		prefix:  o.KeyPrefix,
 		scale:   o.Scale,
 		buckets: buckets{bucketWidth, guard},
-		fresh:   o.Fresh,
 		lists:   map[projectAPI]*PriceList{},
 		plans:   map[planKey]*plan{},
 		metrics: newMetrics(o.Registerer),
@@ -110,8 +109,10 @@ func NewLedger(o Options) (*Ledger, error) {
 		for _, list := range project.Lists {
 			key := projectAPI{name, list.API}
 			l.lists[key] = list
+			fresh := new(atomic.Bool)
+			fresh.Store(o.Fresh)
 			for _, lane := range Lanes {
-				p, err := l.makePlan(list, name, project, lane)
+				p, err := l.makePlan(list, name, project, lane, fresh)
 				if err != nil {
 					return nil, fmt.Errorf("quota: project %s: %w", name, err)
 				}
@@ -198,6 +199,7 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 		l.metrics.count(c, "error", "")
 		return Decision{}, unavailable(err)
 	}
+	p.fresh.Store(false) // from now on, windows that are missing were lost
 	d, err := l.decide(c, api, p, cost, reply)
 	if denied, ok := errors.AsType[*DeniedError](err); ok && l.now == nil {
 		l.denials.remember(c, api, denied)

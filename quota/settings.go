@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -130,7 +131,7 @@ type plan struct {
 	windows []window // of the project, then of the user
 	width   int64    // of a bucket, in us
 	buckets buckets
-	fresh   bool
+	fresh   *atomic.Bool // of the project: see [Options.Fresh]
 	spec    []byte
 	base    string // of all keys: prefix and hash tag
 	shape   string // names the layout of the keys; another layout is another key
@@ -140,9 +141,9 @@ type plan struct {
 const layoutVersion = 1
 
 // makePlan lays out the windows of one lane.
-func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane Lane) (*plan, error) {
+func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane Lane, fresh *atomic.Bool) (*plan, error) {
 	p := &plan{
-		lane: lane, fresh: l.fresh, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
+		lane: lane, fresh: fresh, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
 		// The project is the hash tag: its own limit is a few percent of what one
 		// shard of a cluster can count, and one script may only touch one slot.
 		base: l.prefix + "{" + list.API + ":" + name + "}:",
@@ -223,7 +224,7 @@ func (p *plan) request(cost, want int64, now time.Time) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(want))
 	b = binary.LittleEndian.AppendUint32(b, uint32(p.width))
 	b = append(b, byte(slices.Index(Lanes, p.lane)), 0)
-	if p.fresh {
+	if p.fresh.Load() {
 		b[13] = 1
 	}
 	for _, end := range dayEnds(now) {

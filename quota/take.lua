@@ -78,11 +78,21 @@ end
 
 local restamped   -- a clock that is far behind made units young again
 
+-- life is how long a unit counts at most in the windows of a key.
+local function life(p, windows)
+  local longest = 0
+  for j = 1, windows do
+    local n = byte(request, p + ENTRY * j)
+    if n > longest then longest = n end
+  end
+  return (longest + 1) * width
+end
+
 -- advance brings the state of a key, whose newest bucket is not this one, up to
 -- date; p is where its windows stand in the request. It returns the state and
 -- the number of its newest bucket.
 local function advance(state, p, windows, project)
-  local headers, rings, longest, ahead = '', '', 0, 0
+  local headers, rings, ahead = '', '', 0
   if state then
     ahead = (bucket - u32(state, 6)) % U32
     if ahead >= U32 / 2 then ahead = ahead - U32 end
@@ -92,7 +102,6 @@ local function advance(state, p, windows, project)
     local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * j)
     local slots = n + 1
     local empty = rep('\0', 4 * slots)
-    if n > longest then longest = n end
     if n == 0 then
       headers, slots = headers .. (state and sub(state, at + 1, at + HEADER) or rep('\0', HEADER)), 0
     elseif not state then
@@ -144,16 +153,16 @@ local function advance(state, p, windows, project)
     if unknown * 1000 <= now then unknown = 0 end
   end
   if project then
-    local life, id = (longest + 1) * width, server()
+    local ago, id = life(p, windows), server()
     if id ~= mark and (state or byte(request, 14) == 0) then
-      unknown = math.ceil((now + life) / 1000)
+      unknown = math.ceil((now + ago) / 1000)
     end
     mark = id
     -- Processes with keys of another shape do not see these windows: as long as
     -- there are some, each shape keeps to its part of the limits.
     call('ZADD', KEYS[3], now, ARGV[2])
-    shapes = call('ZCOUNT', KEYS[3], now - life, '+inf')
-    if shapes > 1 then call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.0f', now - life)) end
+    shapes = call('ZCOUNT', KEYS[3], now - ago, '+inf')
+    if shapes > 1 then call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.0f', now - ago)) end
   end
   return pack48(hold) .. tag .. char(shapes < 255 and shapes or 255) .. pack48(unknown) .. mark .. headers .. rings, bucket
 end
@@ -176,7 +185,7 @@ local admitted, charge = true, cost
 -- Check all windows, and prepare what charging them would write. A lease goes
 -- through them again with all that it can be granted.
 while true do
-  local p, w, wait, never, room, unknown, shapes = FIRST, 0, 0, false, want, 0, 1
+  local p, w, wait, never, room, unknown, lost, shapes = FIRST, 0, 0, false, want, 0, 0, 1
   for k = 1, 2 do
     local windows, t0, t1, t2, t3 = byte(request, p + 1, p + 5)
     p = p + 5
@@ -189,14 +198,14 @@ while true do
       held = u48(state, 0) * 1000 - now
       if k == 1 then
         unknown, shapes = u48(state, 11) * 1000 - now, byte(state, 11)
+        lost = math.floor((unknown + now - life(p, windows)) / width)
       end
     end
     local from, bytes, ring = nil, nil, PREAMBLE + HEADER * windows
     for at = PREAMBLE, ring - 1, HEADER do
       local a, b, c, d, e, f, g, h, i, j, l, m, n = byte(request, p + 1, p + 13)
       local ceiling, interval = a + b * 256 + c * 65536 + d * 16777216, i + j * 256 + l * 65536 + m * 16777216
-      local whole, reserve = ceiling, ceiling
-      if unknown > 0 then reserve = e + f * 256 + g * 65536 + h * 16777216 end
+      local whole, reserve = ceiling, e + f * 256 + g * 65536 + h * 16777216
       if shapes > 1 then
         ceiling, reserve, interval = math.floor(ceiling / shapes), math.floor(reserve / shapes), interval * shapes
       end
@@ -217,23 +226,24 @@ while true do
         if total >= day then day = total else cur = 0 end
         total = cur
       end
-      local this, part = held, 3
+      local this, part, free = held, 3, ceiling - total
       reply[6 + w] = total
-      if reserve - total < room then room = reserve - total end
-
-      if charge > reserve - total and charge > 0 then
+      if unknown > 0 and not day then
+        -- What was spent since then must fit into the reserve.
+        reserve = reserve - cur
+        for x = lost > newest - n and lost or newest - n, newest - 1 do
+          reserve = reserve - u32(state, ring + 4 * (x % (n + 1)))
+        end
+        if charge > reserve and charge > 0 and unknown > this then this, part = unknown, 4 end
+        if reserve < room then room = reserve end
+      end
+      if free < room then room = free end
+      if charge > free and charge > 0 then
         if charge > whole and not never then
           never, reply[4], reply[5] = true, w, 1
         end
-        if charge > ceiling - total then
-          local left = day and day * 1000000 - now or leaves(charge - ceiling + total, state, ring, n, newest)
-          if left > this then this, part = left, 1 end
-        end
-        if unknown > 0 and not day then
-          local left = unknown
-          if charge <= reserve then left = math.min(left, leaves(charge - reserve + total, state, ring, n, newest)) end
-          if left > this then this, part = left, 4 end
-        end
+        local left = day and day * 1000000 - now or leaves(charge - free, state, ring, n, newest)
+        if left > this then this, part = left, 1 end
       end
 
       cur = cur + charge
