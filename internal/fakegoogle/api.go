@@ -10,24 +10,46 @@ import (
 
 // serveAPI takes one call of the API from the socket to its answer.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	// A call whose client has gone is still on its way to Google, so that alone
+	// does not end the jitter.
+	s.wait(s.jitter(), nil)
+	v, refusal := s.admit(r)
+	if refusal != nil {
+		_ = refusal.send(w)
+		return
+	}
+	if undo, err := s.finish(w, r, v); err != nil {
+		undo()
+	}
+}
+
+// A visit is a call that was admitted; it is in flight until release.
+type visit struct {
+	op      operation
+	box     *Mailbox
+	call    call
+	fault   *Fault // that strikes it; nil if none does
+	release func()
+}
+
+// admit finds out what a request asks for and lets the meter decide. The reply
+// is what to answer at once where nobody serves it; otherwise whoever got the
+// visit must finish it.
+func (s *Server) admit(r *http.Request) (visit, *reply) {
+	refuse := func(e *apiError) (visit, *reply) {
+		answer := renderError(r, e)
+		return visit{}, &answer
+	}
 	op, ok := route(r)
 	if !ok {
 		s.unrouted.Add(1)
 		s.log.Debug("call of an unknown method", zap.String("http_method", r.Method), zap.String("path", r.URL.Path))
-		answer := renderError(r, newError(http.StatusNotFound, "global", "notFound", "Not Found"))
-		_ = answer.send(w)
-		return
+		return refuse(newError(http.StatusNotFound, "global", "notFound", "Not Found"))
 	}
-	// A call whose client has gone is still on its way to Google, so that alone
-	// does not end the jitter.
-	s.wait(s.jitter(), nil)
-
 	box := s.principal(r, op.userID)
 	if box == nil {
 		s.unauthenticated.Add(1)
-		answer := renderError(r, invalidCredentials())
-		_ = answer.send(w)
-		return
+		return refuse(invalidCredentials())
 	}
 	c := call{
 		project: project(r), user: mailboxKey(box.email), method: op.method,
@@ -40,29 +62,33 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	s.log.Debug("call", zap.String("method", c.method), zap.String("user", c.user),
 		zap.String("project", c.project), zap.String("refused", string(v.refused)))
 	if v.refused != "" {
-		answer := renderError(r, s.refusalError(v, s.oneInThree()))
-		_ = answer.send(w)
-		return
+		return refuse(s.refusalError(v, s.oneInThree()))
 	}
-	defer v.release()
-
+	admitted := visit{op: op, box: box, call: c, release: v.release}
 	if fault, ok := s.faults.match(c); ok {
-		if s.applyFault(w, r, fault, v.release, func() reply { return s.answer(r, op, box) }) {
-			return
-		}
+		admitted.fault = &fault
+	}
+	return admitted, nil
+}
+
+// finish answers a call that was admitted, or does what its fault says. The error
+// says that the client did not get all of the answer; undo then takes back that
+// it was counted as delivered.
+func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo func(), err error) {
+	defer v.release()
+	undo = func() {}
+	if v.fault != nil && s.applyFault(w, r, *v.fault, v.release, func() reply { return s.answer(r, v.op, v.box) }) {
+		return undo, nil
 	}
 	s.wait(s.opts.Latency, r.Context().Done())
-	answer := s.answer(r, op, box)
-	undo := func() {}
-	if answer.status == http.StatusOK && c.fetch() {
-		undo = s.meter.delivered(c, box.size(op.id))
+	answer := s.answer(r, v.op, v.box)
+	if answer.status == http.StatusOK && v.call.fetch() {
+		undo = s.meter.delivered(v.call, v.box.size(v.op.id))
 	}
 	answer.compress(r)
 	// In flight ends here: a client that has read its answer has made room.
 	v.release()
-	if answer.send(w) != nil {
-		undo()
-	}
+	return undo, answer.send(w)
 }
 
 // answer serves an operation. Mail that no code foresaw costs its own call an

@@ -190,13 +190,17 @@ func (s *Server) wait(d time.Duration, stop <-chan struct{}) bool {
 	return false
 }
 
-// ServeHTTP serves the API, the token endpoint and, under /_fake/, the controls.
+// ServeHTTP serves the API, alone and in batches, the token endpoint and, under
+// /_fake/, the controls.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	endpoint, isBatch := batchEndpointOf(r)
 	switch {
 	case isControl(r):
 		s.serveControl(w, r)
 	case r.URL.Path == "/token":
 		s.serveToken(w, r)
+	case isBatch:
+		s.serveBatch(w, r, endpoint)
 	default:
 		s.serveAPI(w, r)
 	}
