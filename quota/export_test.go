@@ -5,6 +5,12 @@ import "time"
 // SetNow makes a ledger count by another clock than that of Redis.
 func (l *Ledger) SetNow(now func() time.Time) { l.now = now }
 
+// SkewClock lets a ledger believe in a wrong local clock: the one that it tells
+// days by.
+func SkewClock(l *Ledger, by time.Duration) {
+	l.today = func() time.Time { return time.Now().Add(by) }
+}
+
 // TakeSource is the script, for tests that look at it.
 var TakeSource = takeSource
 

@@ -7,7 +7,7 @@
 -- ARGV[4]  life of the key, in s, after the hold; 0: for ever
 -- ARGV[5]  now_us, in tests only
 --
--- Returns until when the scope is closed, in ms.
+-- Returns {until when the scope is closed, in ms}.
 local now = ARGV[5]
 if now then
   now = now + 0
@@ -33,4 +33,4 @@ if ttl > 0 then
 else
   call('SET', KEYS[1], state)
 end
-return hold
+return {hold}

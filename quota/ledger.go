@@ -62,6 +62,7 @@ type Ledger struct {
 	calls   *coalescer // nil: every call goes by itself
 	denials denials
 	metrics *metrics
+	today   func() time.Time // the local clock, which only tells which day it is
 	now     func() time.Time // nil: the clock of Redis. Only tests and Simulate set it
 }
 
@@ -91,6 +92,7 @@ func NewLedger(o Options) (*Ledger, error) {
 		rdb:     o.Redis,
 		prefix:  o.KeyPrefix,
 		scale:   o.Scale,
+		today:   time.Now,
 		buckets: buckets{bucketWidth, guard},
 		lists:   map[projectAPI]*PriceList{},
 		plans:   map[planKey]*plan{},
@@ -185,7 +187,7 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, maxUnits)
 	}
 	start := time.Now()
-	args := []any{p.request(cost, want, start), p.shape}
+	args := []any{p.request(cost, want, l.today()), p.shape}
 	if l.now != nil {
 		args[0] = p.request(cost, want, l.now())
 		args = append(args, l.now().UnixMicro())

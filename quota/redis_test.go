@@ -17,6 +17,9 @@ var realRedis *localredis.Server
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
+	if os.Getenv("HEADROOM_TEST_SPENDER") != "" {
+		os.Exit(spend()) // this is a process of TestSixteenProcesses
+	}
 	var err error
 	realRedis, err = localredis.Start(context.Background())
 	if err != nil {

@@ -138,11 +138,20 @@ func (s *Server) stopLocked(sig os.Signal) {
 	s.cmd = nil
 }
 
+// maxPort leaves room for the port of a cluster's bus, 10,000 above.
+const maxPort = 55_000
+
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, fmt.Errorf("find a free port: %w", err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		if port <= maxPort {
+			return port, nil
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, fmt.Errorf("find a free port: none up to %d", maxPort)
 }

@@ -1,0 +1,253 @@
+package quota_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"headroom/internal/localredis"
+	"headroom/quota"
+)
+
+// A spender is one of many processes that spend from the same limits. It prints
+// what it was granted.
+type spender struct {
+	Addrs   []string      // one: a server; more: a cluster
+	Prefix  string        // of the keys
+	Seed    uint64        //
+	Scale   int           //
+	User    int64         // limit of a user, units a minute
+	Project int64         // limit of the project
+	For     time.Duration // how long to spend
+	Skew    time.Duration // of this process' clock
+}
+
+// spent is one grant, by the clock of Redis.
+type spent struct {
+	At    int64 // us
+	User  string
+	Units int64
+	Lane  quota.Lane
+	Total [2]int64 // used in the project's and the user's window after it
+}
+
+// spend is the main function of a spender.
+func spend() int {
+	var s spender
+	if err := json.Unmarshal([]byte(os.Getenv("HEADROOM_TEST_SPENDER")), &s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	var rdb redis.UniversalClient
+	if len(s.Addrs) == 1 {
+		rdb = redis.NewClient(quota.ClientOptions(&redis.Options{Addr: s.Addrs[0]}))
+	} else {
+		rdb = redis.NewClusterClient(quota.ClusterOptions(&redis.ClusterOptions{Addrs: s.Addrs}))
+	}
+	defer rdb.Close()
+	list, err := quota.LoadList("gmail-2026-05")
+	if err == nil {
+		list, err = list.WithLimit(quota.LimitUserMinute, s.User)
+	}
+	if err == nil {
+		list, err = list.WithLimit(quota.LimitProjectMinute, s.Project)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, KeyPrefix: s.Prefix, Scale: s.Scale, Fresh: true,
+		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{list}}}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	quota.SkewClock(ledger, s.Skew)
+	ctx, cancel := context.WithTimeout(context.Background(), s.For)
+	defer cancel()
+	var mu sync.Mutex
+	out := json.NewEncoder(os.Stdout)
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			rnd := rand.New(rand.NewPCG(s.Seed, uint64(i)))
+			for ctx.Err() == nil {
+				c := quota.Caller{Project: "p", User: fmt.Sprint("user", rnd.IntN(3)), Lane: quota.Lanes[rnd.IntN(3)]}
+				cost := []int64{5, 5, 20, 60, 100}[rnd.IntN(5)]
+				want := cost
+				if rnd.IntN(4) == 0 {
+					want = 3 * cost
+				}
+				d, err := ledger.TakeUpTo(ctx, c, "gmail", cost, want)
+				var denied *quota.DeniedError
+				switch {
+				case err == nil:
+					mu.Lock()
+					_ = out.Encode(spent{d.Charge.At.UnixMicro(), c.User, d.Charge.Units, c.Lane, [2]int64{d.Usage[0].Used, d.Usage[1].Used}})
+					mu.Unlock()
+				case errors.As(err, &denied):
+					wait(ctx, min(denied.RetryAfter, 20*time.Millisecond))
+				case ctx.Err() == nil:
+					fmt.Fprintln(os.Stderr, err)
+					wait(ctx, 10*time.Millisecond)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return 0
+}
+
+// spendTogether runs processes that spend at once, half of them with clocks 90 s
+// fast and half 90 s slow, and returns what they were granted, in order.
+func spendTogether(t *testing.T, addrs []string, processes int) (s spender, all []spent) {
+	t.Helper()
+	s = spender{Addrs: addrs, Prefix: t.Name() + ":", Scale: 30, User: 6000, Project: 12_000, For: 7 * time.Second}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for i := range processes {
+		group.Go(func() {
+			own := s
+			own.Seed, own.Skew = uint64(i), []time.Duration{90 * time.Second, -90 * time.Second}[i%2]
+			arg, err := json.Marshal(own)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0])
+			cmd.Env = append(os.Environ(), "HEADROOM_TEST_SPENDER="+string(arg))
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil || stderr.Len() > 0 {
+				t.Errorf("process %d: %v: %.500s", i, err, stderr.String())
+			}
+			lines := bufio.NewScanner(strings.NewReader(string(out)))
+			mu.Lock()
+			defer mu.Unlock()
+			for lines.Scan() {
+				var one spent
+				if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+					t.Errorf("process %d: %v", i, err)
+					return
+				}
+				all = append(all, one)
+			}
+		})
+	}
+	group.Wait()
+	slices.SortFunc(all, func(a, b spent) int { return int(a.At - b.At) })
+	return s, all
+}
+
+// checkTogether holds every window of what was granted to the limits, and every
+// grant to its lane's ceiling.
+func checkTogether(t *testing.T, s spender, all []spent) {
+	t.Helper()
+	window := time.Minute.Microseconds() / int64(s.Scale)
+	most := func(of func(spent) bool) (most int64) {
+		var sum int64
+		oldest := 0
+		for i, one := range all {
+			if of(one) {
+				sum += one.Units
+			}
+			for ; all[oldest].At <= all[i].At-window; oldest++ {
+				if of(all[oldest]) {
+					sum -= all[oldest].Units
+				}
+			}
+			most = max(most, sum)
+		}
+		return most
+	}
+	project := most(func(spent) bool { return true })
+	if project > s.Project || project < s.Project*8/10 {
+		t.Errorf("the most in any window of the project is %d, want at most %d and nearly that", project, s.Project)
+	}
+	for _, user := range []string{"user0", "user1", "user2"} {
+		if got := most(func(one spent) bool { return one.User == user }); got > s.User {
+			t.Errorf("the most in any window of %s is %d, limit %d", user, got, s.User)
+		}
+	}
+	lanes := map[quota.Lane]int{}
+	for _, one := range all {
+		lanes[one.Lane]++
+		ceiling := quota.DefaultLanes[one.Lane].Ceiling
+		if float64(one.Total[0]) > ceiling*float64(s.Project) || float64(one.Total[1]) > ceiling*float64(s.User) {
+			t.Fatalf("granted %+v beyond the lane's ceiling of %v", one, ceiling)
+		}
+	}
+	t.Logf("%d grants (%v), most in any window %d of %d", len(all), lanes, project, s.Project)
+}
+
+func TestSixteenProcesses(t *testing.T) {
+	processes := 16
+	if testing.Short() {
+		processes = 4
+	}
+	t.Run("redis", func(t *testing.T) {
+		s, all := spendTogether(t, []string{realRedis.Addr}, processes)
+		checkTogether(t, s, all)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		cluster, err := localredis.StartCluster(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(cluster.Stop)
+		s, all := spendTogether(t, cluster.Addrs(), processes)
+		checkTogether(t, s, all)
+	})
+}
+
+// TestClusterKeepsAProjectTogether spreads projects over the nodes of a cluster,
+// and keeps each in one slot.
+func TestClusterKeepsAProjectTogether(t *testing.T) {
+	cluster, err := localredis.StartCluster(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	rdb := redis.NewClusterClient(quota.ClusterOptions(&redis.ClusterOptions{Addrs: cluster.Addrs()}))
+	t.Cleanup(func() { rdb.Close() })
+	projects := map[string]quota.Project{}
+	for i := range 12 {
+		projects[fmt.Sprint("p", i)] = quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}
+	}
+	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Projects: projects, Fresh: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots := map[int64]bool{}
+	for name := range projects {
+		for user := range 5 {
+			c := quota.Caller{Project: name, User: fmt.Sprint(user), Lane: quota.Interactive}
+			if _, err := ledger.Take(t.Context(), c, "gmail", 5); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for _, key := range ledger.Keys(c, "gmail") {
+				slot, err := rdb.ClusterKeySlot(t.Context(), key).Result()
+				if err != nil {
+					t.Fatal(err)
+				}
+				slots[slot] = true
+			}
+		}
+	}
+	if len(slots) < 6 || len(slots) > len(projects) {
+		t.Errorf("the keys of %d projects are in %d slots, want one each", len(projects), len(slots))
+	}
+}
