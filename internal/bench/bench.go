@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"headroom/internal/app"
 	"headroom/internal/localredis"
 
 	"go.uber.org/zap"
@@ -48,6 +49,7 @@ type Benchmark struct {
 // All lists the benchmarks.
 var All = []Benchmark{
 	{"requeue", "a slice that the quota refuses goes back to the queue, and nothing is lost by it", "2 min", requeue},
+	{"ledger", "a decision costs little whatever the window holds, and no minute exceeds its limit", "1 min", ledger},
 }
 
 // Find returns the benchmark of a name.
@@ -65,6 +67,7 @@ func Find(name string) (Benchmark, error) {
 
 // redisFor returns the URL of the Redis to measure on, and what ends it.
 func redisFor(ctx context.Context, o Options) (url string, stop func(), err error) {
+	app.RouteRedisLog(o.Log)
 	if o.Redis != "" {
 		return o.Redis, func() {}, nil
 	}
