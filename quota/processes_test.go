@@ -1,12 +1,12 @@
 package quota_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -16,7 +16,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"google.golang.org/api/gmail/v1"
+	"google.golang.org/api/option"
 
+	"headroom/internal/fakegoogle"
 	"headroom/internal/localredis"
 	"headroom/quota"
 )
@@ -32,6 +35,7 @@ type spender struct {
 	Project int64         // limit of the project
 	For     time.Duration // how long to spend
 	Skew    time.Duration // of this process' clock
+	Google  string        // URL of a fake Google: call it through a Transport, and print nothing
 }
 
 // spent is one grant, by the clock of Redis.
@@ -77,6 +81,9 @@ func spend() int {
 	quota.SkewClock(ledger, s.Skew)
 	ctx, cancel := context.WithTimeout(context.Background(), s.For)
 	defer cancel()
+	if s.Google != "" {
+		return fetch(ctx, s, ledger)
+	}
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
 	var group sync.WaitGroup
@@ -110,12 +117,74 @@ func spend() int {
 	return 0
 }
 
-// spendTogether runs processes that spend at once, half of them with clocks 90 s
-// fast and half 90 s slow, and returns what they were granted, in order.
-func spendTogether(t *testing.T, addrs []string, processes int) (s spender, all []spent) {
+// fetch lists messages in the backfill lane, as fast as it is let.
+func fetch(ctx context.Context, s spender, ledger *quota.Ledger) int {
+	service, err := gmail.NewService(ctx, option.WithEndpoint(s.Google), option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Ledger: ledger}}))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	ctx = quota.WithCaller(ctx, quota.Caller{Project: "p", User: lossUser, Lane: quota.Backfill, MaxWait: time.Second})
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				_, err := service.Users.Messages.List("me").Context(ctx).Do()
+				var denied *quota.DeniedError
+				if err != nil && !errors.As(err, &denied) && ctx.Err() == nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return 0
+}
+
+// TestProcessesThroughTheTransport lets one, four and sixteen processes fetch from
+// one account at once: by the fake's meter they stay within the limit, and use
+// what their lane may.
+func TestProcessesThroughTheTransport(t *testing.T) {
+	counts := []int{1, 4, 16}
+	if testing.Short() {
+		counts = []int{4}
+	}
+	for _, processes := range counts {
+		t.Run(fmt.Sprint(processes), func(t *testing.T) {
+			t.Parallel()
+			fake, err := fakegoogle.New(fakegoogle.Options{Scale: 20, UserLimit: 3000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := fake.Load(lossUser, "generate:5"); err != nil {
+				t.Fatal(err)
+			}
+			url, shutdown, err := fake.Listen("127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { shutdown(context.WithoutCancel(t.Context())) })
+			s := spender{Addrs: []string{realRedis.Addr}, Prefix: t.Name() + ":", Scale: 20, User: 3000, Project: 1_200_000, For: 9 * time.Second, Google: url}
+			startSpenders(t, s, processes)
+			report := fake.Meter().User(lossUser)
+			seconds := report.LastCall.Sub(report.FirstCall).Seconds()
+			used := float64(report.UnitsAdmitted) / (0.8 * 3000 / 60 * 20 * seconds)
+			t.Logf("most in any window %d of %d; %.3f of what the lane may use, over %.1f s", report.MostInWindow, report.Limit, used, seconds)
+			if report.WindowsOverLimit != 0 || report.Refused != 0 {
+				t.Errorf("the fake saw %d windows over the limit and refused %d calls", report.WindowsOverLimit, report.Refused)
+			}
+			if used < 0.90 || used > 1.06 {
+				t.Errorf("used %.3f of what the lane may, want at least 0.90", used)
+			}
+		})
+	}
+}
+
+// startSpenders runs processes, half of them with clocks 90 s fast and half 90 s
+// slow, until they have ended, and returns what each printed.
+func startSpenders(t *testing.T, s spender, processes int) []string {
 	t.Helper()
-	s = spender{Addrs: addrs, Prefix: t.Name() + ":", Scale: 30, User: 6000, Project: 12_000, For: 7 * time.Second}
-	var mu sync.Mutex
+	printed := make([]string, processes)
 	var group sync.WaitGroup
 	for i := range processes {
 		group.Go(func() {
@@ -134,20 +203,27 @@ func spendTogether(t *testing.T, addrs []string, processes int) (s spender, all 
 			if err != nil || stderr.Len() > 0 {
 				t.Errorf("process %d: %v: %.500s", i, err, stderr.String())
 			}
-			lines := bufio.NewScanner(strings.NewReader(string(out)))
-			mu.Lock()
-			defer mu.Unlock()
-			for lines.Scan() {
-				var one spent
-				if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
-					t.Errorf("process %d: %v", i, err)
-					return
-				}
-				all = append(all, one)
-			}
+			printed[i] = string(out)
 		})
 	}
 	group.Wait()
+	return printed
+}
+
+// spendTogether runs processes that spend at once, and returns what they were
+// granted, in order.
+func spendTogether(t *testing.T, addrs []string, processes int) (s spender, all []spent) {
+	t.Helper()
+	s = spender{Addrs: addrs, Prefix: t.Name() + ":", Scale: 30, User: 6000, Project: 12_000, For: 5 * time.Second}
+	for i, out := range startSpenders(t, s, processes) {
+		for line := range strings.Lines(out) {
+			var one spent
+			if err := json.Unmarshal([]byte(line), &one); err != nil {
+				t.Fatalf("process %d: %v", i, err)
+			}
+			all = append(all, one)
+		}
+	}
 	slices.SortFunc(all, func(a, b spent) int { return int(a.At - b.At) })
 	return s, all
 }
