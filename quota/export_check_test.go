@@ -1,0 +1,4 @@
+package quota
+
+// CheckAt is [Check] by another local clock.
+var CheckAt = checkAt
