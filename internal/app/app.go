@@ -128,7 +128,7 @@ func (a *App) assemble(ctx context.Context) error {
 	if a.has(RoleWorker) && len(projects) == 0 {
 		return errNoProject()
 	}
-	if a.redis, err = connect(ctx, a.cfg.Redis.URL, a.cfg.Worker.Concurrency); err != nil {
+	if a.redis, err = connect(ctx, a.cfg.Redis.URL, a.cfg.Worker.Concurrency, a.opts.Log); err != nil {
 		return err
 	}
 	a.undo.add("close redis", a.redis.Close)

@@ -100,7 +100,7 @@ func StartBackfill(ctx context.Context, cfg config.Config, email string, log *za
 		return Started{}, fmt.Errorf("account %s: %w", account.Email, err)
 	}
 	RouteRedisLog(log)
-	redis, err := connect(ctx, cfg.Redis.URL, 1)
+	redis, err := connect(ctx, cfg.Redis.URL, 1, log)
 	if err != nil {
 		return Started{}, err
 	}

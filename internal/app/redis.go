@@ -41,7 +41,7 @@ type clients struct {
 
 // connect checks that there is a Redis that will do, and only then makes the
 // clients. Its errors are one line with cause and next step.
-func connect(ctx context.Context, url config.URL, conns int) (*clients, error) {
+func connect(ctx context.Context, url config.URL, conns int, log *zap.Logger) (*clients, error) {
 	o, err := redis.ParseURL(url.Reveal())
 	if err != nil {
 		// The error of the parser may quote the password.
@@ -61,7 +61,7 @@ func connect(ctx context.Context, url config.URL, conns int) (*clients, error) {
 	ledger.DialerRetries = 1
 
 	c := &clients{short: redis.NewClient(&short)}
-	if err := check(ctx, c.short, url); err != nil {
+	if err := check(ctx, c.short, url, log); err != nil {
 		return nil, errors.Join(err, c.short.Close())
 	}
 	c.queue, c.ledger = redis.NewClient(&queue), redis.NewClient(ledger)
@@ -73,8 +73,8 @@ func (c *clients) Close() error {
 	return errors.Join(c.ledger.Close(), c.queue.Close(), c.short.Close())
 }
 
-// check asks Redis for its version.
-func check(ctx context.Context, rdb *redis.Client, url config.URL) error {
+// check asks Redis whether it is there, new enough, and fit for the ledger.
+func check(ctx context.Context, rdb *redis.Client, url config.URL, log *zap.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if err := rdb.Ping(ctx).Err(); err != nil {
@@ -89,7 +89,14 @@ func check(ctx context.Context, rdb *redis.Client, url config.URL) error {
 		return fmt.Errorf("the Redis at %s is version %s, Headroom needs %d.%d or later; upgrade it or set redis.url (HEADROOM_REDIS_URL) to another",
 			url, v, minRedis[0], minRedis[1])
 	}
-	return nil
+	warnings, err := quota.Check(ctx, rdb)
+	if errors.Is(err, quota.ErrUnavailable) {
+		return fmt.Errorf("no Redis at %s: %w", url, redisCause(err))
+	}
+	for _, warning := range warnings {
+		log.Warn(warning)
+	}
+	return err
 }
 
 // redisReply returns the text of an error that Redis itself answered, or "".

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +16,11 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
-// oldRedis answers like a Redis of some version that knows PING and INFO only.
+// oldRedis answers like a Redis of some version that knows PING, INFO and TIME only.
 func oldRedis(t *testing.T, version string) config.URL {
 	t.Helper()
 	return serveTCP(t, func(c net.Conn) {
@@ -48,11 +51,35 @@ func oldRedis(t *testing.T, version string) config.URL {
 			case "info":
 				info := "# Server\r\nredis_version:" + version + "\r\n"
 				fmt.Fprintf(c, "$%d\r\n%s\r\n", len(info), info)
+			case "time":
+				io.WriteString(c, "*2\r\n$10\r\n"+strconv.FormatInt(time.Now().Unix(), 10)+"\r\n$1\r\n0\r\n")
 			default:
 				fmt.Fprintf(c, "-ERR unknown command `%s`\r\n", args[0])
 			}
 		}
 	})
+}
+
+// skewedRedis is a Redis whose clock is an hour ahead.
+func skewedRedis(t *testing.T) config.URL {
+	t.Helper()
+	server := miniredis.RunT(t)
+	server.SetTime(time.Now().Add(time.Hour))
+	return config.URL("redis://" + server.Addr())
+}
+
+// TestConnectWarnsOfASilentPolicy: a Redis that does not tell whether it evicts
+// is taken, and the log says what to see to.
+func TestConnectWarnsOfASilentPolicy(t *testing.T) {
+	core, logged := observer.New(zap.WarnLevel)
+	c, err := connect(t.Context(), oldRedis(t, "7.2.0"), 1, zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if entries := logged.All(); len(entries) != 1 || !strings.Contains(entries[0].Message, "see to it that it is noeviction") {
+		t.Errorf("logged %+v, want one warning of the policy", entries)
+	}
 }
 
 // serveTCP answers connections on a free port.
@@ -89,10 +116,17 @@ func TestConnectSaysWhatIsWrongInOneLine(t *testing.T) {
 	if err := rdb.ConfigSet(t.Context(), "requirepass", "hunter2").Err(); err != nil {
 		t.Fatal(err)
 	}
+	forgetful, err := localredis.Start(t.Context(), "--maxmemory-policy", "allkeys-lru")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forgetful.Stop()
 	for name, row := range map[string]struct {
 		url  config.URL
 		want string
 	}{
+		"evicts keys":    {config.URL(forgetful.URL()), "maxmemory-policy allkeys-lru); run: redis-cli -u redis://" + forgetful.Addr + " CONFIG SET maxmemory-policy noeviction"},
+		"another time":   {skewedRedis(t), "s behind that of the Redis at 127.0.0.1:"},
 		"nobody there":   {"redis://127.0.0.1:1", "no Redis at redis://127.0.0.1:1: connection refused; start one (redis-server) or set redis.url (HEADROOM_REDIS_URL)"},
 		"no socket":      {"unix:///nowhere/redis.sock", "no Redis at unix:///nowhere/redis.sock: no such file or directory; start one"},
 		"too old":        {oldRedis(t, "5.0.7"), "is version 5.0.7, Headroom needs 6.2 or later; upgrade it or set redis.url"},
@@ -106,7 +140,7 @@ func TestConnectSaysWhatIsWrongInOneLine(t *testing.T) {
 		"no number":        {"redis://127.0.0.1:6379/first", "its form is redis://USER:PASSWORD@HOST:PORT/DB"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := connect(t.Context(), row.url, 1)
+			c, err := connect(t.Context(), row.url, 1, zap.NewNop())
 			if err == nil {
 				c.Close()
 				t.Fatal("connect succeeded")
@@ -124,7 +158,7 @@ func TestConnectSaysWhatIsWrongInOneLine(t *testing.T) {
 func TestConnectGivesUpOnASilentServer(t *testing.T) {
 	url := serveTCP(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	start := time.Now()
-	_, err := connect(t.Context(), url, 1)
+	_, err := connect(t.Context(), url, 1, zap.NewNop())
 	if err == nil || !strings.Contains(err.Error(), "no answer within 3s") {
 		t.Errorf("connect = %v, want no answer", err)
 	}
@@ -146,7 +180,7 @@ func TestConnectTakesWhatWillDo(t *testing.T) {
 		"much newer":         oldRedis(t, "10.0.1"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := connect(t.Context(), url, 100)
+			c, err := connect(t.Context(), url, 100, zap.NewNop())
 			if err != nil {
 				t.Fatalf("connect = %v, want nil", err)
 			}
@@ -168,7 +202,7 @@ func TestTheQueueOutlastsARestartOfRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Stop()
-	c, err := connect(t.Context(), config.URL(server.URL()), 1)
+	c, err := connect(t.Context(), config.URL(server.URL()), 1, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
