@@ -24,6 +24,11 @@ type Transport struct {
 	// must be quick and safe for concurrent use.
 	Observe func(Observation)
 
+	// LeaseUnits, if set, lets calls that may wait ([Caller.MaxWait]) share leases
+	// of up to so many units: the first in line asks for more than it needs, and
+	// those behind it spend from that for a second. What is left goes back.
+	LeaseUnits int64
+
 	queue queue
 }
 
@@ -89,7 +94,7 @@ func (t *Transport) takeInLine(ctx context.Context, c Caller, api string, cost i
 	defer t.queue.leave(line)
 	deadline := time.Now().Add(c.MaxWait)
 	for {
-		_, err := t.Ledger.Take(ctx, c, api, cost)
+		err := t.takeFirst(ctx, line, c, api, cost)
 		var denied *DeniedError
 		if !errors.As(err, &denied) {
 			return err
@@ -101,6 +106,28 @@ func (t *Transport) takeInLine(ctx context.Context, c Caller, api string, cost i
 			return err
 		}
 	}
+}
+
+// takeFirst takes units for the first in line, from the line's lease if there is
+// one that has enough.
+func (t *Transport) takeFirst(ctx context.Context, line *line, c Caller, api string, cost int64) error {
+	if t.LeaseUnits <= cost {
+		_, err := t.Ledger.Take(ctx, c, api, cost)
+		return err
+	}
+	if line.lease != nil {
+		if line.lease.Spend(cost) {
+			return nil
+		}
+		old := line.lease
+		line.lease = nil
+		if err := old.Return(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	line.lease, err = t.Ledger.Lease(ctx, c, api, cost, t.LeaseUnits)
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
