@@ -36,6 +36,8 @@ type Project struct {
 	Prices      []string          `yaml:"prices"`      // price lists, at most one for each API
 	Credentials string            `yaml:"credentials"` // path of a service account's key; "": none
 	Limits      map[string]Limits `yaml:"limits"`      // by price list
+	Costs       map[string]Costs  `yaml:"costs"`       // by price list
+	Budget      map[string]Budget `yaml:"budget"`      // by price list
 	Lanes       Lanes             `yaml:"lanes"`
 }
 
@@ -43,6 +45,15 @@ type Project struct {
 type Limits struct {
 	UserMinute    int64 `yaml:"user_minute"`
 	ProjectMinute int64 `yaml:"project_minute"`
+}
+
+// Costs replaces what methods of a price list cost, by method id.
+type Costs map[string]Cost
+
+// Budget bounds what is spent in a day of Google's, in units of a price list.
+type Budget struct {
+	DailyUnits int64 `yaml:"daily_units"` // 0: no budget
+	Hard       bool  `yaml:"hard"`        // it binds interactive calls too
 }
 
 // Lanes holds the settings of each lane.

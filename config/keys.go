@@ -11,25 +11,31 @@ import (
 )
 
 // Keys lists the dotted key of every setting, in the order of the types. Names
-// that the user chooses appear as <name> (of a project) and <list> (of a price
-// list).
+// that the user chooses appear as <name> (of a project), <list> (of a price list)
+// and <method> (of an API).
 func Keys() []string {
 	var keys []string
 	walkKeys(reflect.TypeFor[Config](), "", func(key string, _ reflect.Type) { keys = append(keys, key) })
 	return keys
 }
 
+// costType is a setting of its own, although it is a struct.
+var costType = reflect.TypeFor[Cost]()
+
 func walkKeys(t reflect.Type, path string, visit func(string, reflect.Type)) {
 	switch {
-	case t.Kind() == reflect.Struct:
+	case t.Kind() == reflect.Struct && t != costType:
 		for i := range t.NumField() {
 			f := t.Field(i)
 			walkKeys(f.Type, joinKey(path, f.Tag.Get("yaml")), visit)
 		}
 	case t.Kind() == reflect.Map:
-		name := "<name>"
-		if t.Elem() == reflect.TypeFor[Limits]() {
-			name = "<list>"
+		name := "<list>"
+		switch t.Elem() {
+		case reflect.TypeFor[Project]():
+			name = "<name>"
+		case costType:
+			name = "<method>"
 		}
 		walkKeys(t.Elem(), joinKey(path, name), visit)
 	default:
@@ -41,6 +47,8 @@ func walkKeys(t reflect.Type, path string, visit func(string, reflect.Type)) {
 // text stands for in YAML.
 func set(v reflect.Value, key []string, text string) error {
 	switch {
+	case v.Type() == costType && len(key) == 0:
+		return setLeaf(v, text)
 	case v.Kind() == reflect.Struct && len(key) > 0:
 		for i := range v.NumField() {
 			if v.Type().Field(i).Tag.Get("yaml") == key[0] {
@@ -49,6 +57,9 @@ func set(v reflect.Value, key []string, text string) error {
 		}
 		return errUnknownKey
 	case v.Kind() == reflect.Map && len(key) > 0:
+		if v.Type().Elem() == costType {
+			key = []string{strings.Join(key, ".")} // the dots are the method's
+		}
 		elem := reflect.New(v.Type().Elem()).Elem()
 		if old := v.MapIndex(reflect.ValueOf(key[0])); old.IsValid() {
 			elem.Set(old)
@@ -68,18 +79,24 @@ func set(v reflect.Value, key []string, text string) error {
 }
 
 func setLeaf(v reflect.Value, text string) error {
+	if v.Kind() != reflect.String && strings.TrimSpace(text) == "" {
+		return errors.New("must not be empty")
+	}
 	node := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 	switch v.Kind() {
 	case reflect.String:
 		node.Tag = "!!str"
+	case reflect.Struct: // a Cost
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil || len(doc.Content) != 1 {
+			return fmt.Errorf("must be a number of units or {format: units}, not %q", text)
+		}
+		node = doc.Content[0]
 	case reflect.Slice:
 		node = &yaml.Node{Kind: yaml.SequenceNode}
 		for item := range strings.SplitSeq(text, ",") {
 			node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(item)})
 		}
-	}
-	if v.Kind() != reflect.String && strings.TrimSpace(text) == "" {
-		return errors.New("must not be empty")
 	}
 	err := node.Decode(v.Addr().Interface())
 	if types, ok := err.(*yaml.TypeError); ok {

@@ -155,7 +155,7 @@ func typeProblem(file, text string, keys map[int][]string) error {
 func unread(tag, value, goType string) string {
 	wanted := map[string]string{
 		"int": "a whole number", "int64": "a whole number", "float64": "a number", "string": "a text",
-		"time.Duration": "a duration such as 5s", "[]string": "a list",
+		"time.Duration": "a duration such as 5s", "[]string": "a list", "bool": "true or false",
 	}[strings.TrimPrefix(goType, "*")]
 	if wanted == "" {
 		wanted = "a section with keys of its own"

@@ -217,6 +217,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("a: &a [*a]", "google.projects.x.limits.y.user_minute=1")
 	f.Add("scheduler: {tick: \"TZ=UTC\"}", "scheduler.tick=CRON_TZ=")
 	f.Add("redis: {url: 'redis://:hunter2@%zz'}", "=")
+	f.Add("google: {projects: {a: {costs: {gmail-2026-05: {x: {raw: 1}}}}}}", "google.projects.a.costs.gmail-2026-05.b.c={full: [1]}")
 	f.Add("google: {projects: {a: ~, b: {lanes: {sync: {pace: .nan}}}}}", "google.projects.=")
 	path := filepath.Join(f.TempDir(), "headroom.yaml")
 	f.Fuzz(func(t *testing.T, text, set string) {

@@ -43,6 +43,32 @@ func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 // MarshalYAML prints the redacted form.
 func (u URL) MarshalYAML() (any, error) { return u.String(), nil }
 
+// Cost is what a method costs, in units: the same for every request, or for some
+// values of its format parameter. It is written as a number, or as numbers by
+// format such as {full: 60, raw: 60}.
+type Cost struct {
+	Units   int64            // for every request, unless Formats says otherwise
+	Formats map[string]int64 // by format; nil: Units for all
+}
+
+// UnmarshalYAML reads both ways of writing.
+func (c *Cost) UnmarshalYAML(node *yaml.Node) error {
+	*c = Cost{}
+	if node.Kind == yaml.MappingNode {
+		c.Formats = map[string]int64{}
+		return node.Decode(&c.Formats)
+	}
+	return node.Decode(&c.Units)
+}
+
+// MarshalYAML prints what [Cost.UnmarshalYAML] reads.
+func (c Cost) MarshalYAML() (any, error) {
+	if c.Formats != nil {
+		return c.Formats, nil
+	}
+	return c.Units, nil
+}
+
 // Bytes is an amount of memory. It is written as a number of bytes or with a
 // unit, such as 128MiB.
 type Bytes int64

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/url"
 	"regexp"
@@ -75,12 +76,50 @@ func (pr Project) validate(p *problems, key string) {
 		l := pr.Limits[list]
 		k := key + ".limits." + list
 		p.check(slices.Contains(pr.Prices, list), k, "is not among the project's prices (%s)", strings.Join(pr.Prices, ", "))
-		p.check(l.UserMinute >= 0, k+".user_minute", "must be a number of units, or 0 for the list's own")
-		p.check(l.ProjectMinute >= 0, k+".project_minute", "must be a number of units, or 0 for the list's own")
+		p.check(l.UserMinute >= 0 && l.UserMinute <= maxUnits, k+".user_minute", "must be a number of units, or 0 for the list's own")
+		p.check(l.ProjectMinute >= 0 && l.ProjectMinute <= maxUnits, k+".project_minute", "must be a number of units, or 0 for the list's own")
 	}
+	pr.validateCosts(p, key+".costs")
+	pr.validateBudgets(p, key+".budget")
 	pr.Lanes.Interactive.validate(p, key+".lanes.interactive")
 	pr.Lanes.Sync.validate(p, key+".lanes.sync")
 	pr.Lanes.Backfill.validate(p, key+".lanes.backfill")
+}
+
+// maxUnits is the most units that the ledger counts.
+const maxUnits = math.MaxInt32
+
+// validateCosts checks the form of costs. Whether there are such methods is for
+// the price list to say.
+func (pr Project) validateCosts(p *problems, key string) {
+	units := func(key string, n int64) {
+		p.check(n >= 1 && n <= maxUnits, key, "must be from 1 to %d units, not %d", int64(maxUnits), n)
+	}
+	for _, list := range slices.Sorted(maps.Keys(pr.Costs)) {
+		k := key + "." + list
+		p.check(slices.Contains(pr.Prices, list), k, "is not among the project's prices (%s)", strings.Join(pr.Prices, ", "))
+		for _, method := range slices.Sorted(maps.Keys(pr.Costs[list])) {
+			cost, k := pr.Costs[list][method], k+"."+method
+			if cost.Formats == nil {
+				units(k, cost.Units)
+				continue
+			}
+			p.check(len(cost.Formats) > 0, k, "must be a number of units, or name at least one format")
+			for _, format := range slices.Sorted(maps.Keys(cost.Formats)) {
+				units(k+"."+format, cost.Formats[format])
+			}
+		}
+	}
+}
+
+func (pr Project) validateBudgets(p *problems, key string) {
+	for _, list := range slices.Sorted(maps.Keys(pr.Budget)) {
+		b, k := pr.Budget[list], key+"."+list
+		p.check(slices.Contains(pr.Prices, list), k, "is not among the project's prices (%s)", strings.Join(pr.Prices, ", "))
+		p.check(b.DailyUnits >= 0 && b.DailyUnits <= maxUnits, k+".daily_units",
+			"must be from 0 (no budget) to %d units, not %d", int64(maxUnits), b.DailyUnits)
+		p.check(!b.Hard || b.DailyUnits != 0, k+".hard", "needs daily_units beside it, or there is nothing to bind")
+	}
 }
 
 func (l Lane) validate(p *problems, key string) {
