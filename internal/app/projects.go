@@ -11,21 +11,28 @@ import (
 )
 
 // Projects turns the settings' Google Cloud projects into the ledger's. It
-// returns a *[config.InvalidError] with every price list or limit that does not
-// exist.
+// returns a *[config.InvalidError] with every price list, limit or method that
+// does not exist.
 func Projects(cfg config.Config) (map[string]quota.Project, error) {
 	projects := make(map[string]quota.Project, len(cfg.Google.Projects))
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Google.Projects)) {
-		p := cfg.Google.Projects[name]
+		p, key := cfg.Google.Projects[name], "google.projects."+name
 		project := quota.Project{Lanes: lanes(p.Lanes)}
-		for _, list := range p.Prices {
-			loaded, err := priceList(list, p.Limits[list])
+		for _, listName := range p.Prices {
+			list, err := quota.LoadList(listName)
 			if err != nil {
-				problems = append(problems, fmt.Errorf("google.projects.%s.prices: %w", name, err))
+				problems = append(problems, fmt.Errorf("%s.prices: %w", key, err))
 				continue
 			}
-			project.Lists = append(project.Lists, loaded)
+			list, errs := withLimits(list, p.Limits[listName], key+".limits."+listName)
+			problems = append(problems, errs...)
+			list, errs = withCosts(list, p.Costs[listName], key+".costs."+listName)
+			problems = append(problems, errs...)
+			project.Lists = append(project.Lists, list)
+			if b := p.Budget[listName]; b.DailyUnits > 0 {
+				project.Budgets = append(project.Budgets, quota.Budget{API: list.API, Units: b.DailyUnits, Hard: b.Hard})
+			}
 		}
 		projects[name] = project
 	}
@@ -35,23 +42,45 @@ func Projects(cfg config.Config) (map[string]quota.Project, error) {
 	return projects, nil
 }
 
-func priceList(name string, limits config.Limits) (*quota.PriceList, error) {
-	list, err := quota.LoadList(name)
-	if err != nil {
-		return nil, err
-	}
-	for limit, units := range map[string]int64{
-		quota.LimitUserMinute:    limits.UserMinute,
-		quota.LimitProjectMinute: limits.ProjectMinute,
+// withLimits replaces limits of a price list. Problems name their key.
+func withLimits(list *quota.PriceList, limits config.Limits, key string) (*quota.PriceList, []error) {
+	var problems []error
+	for _, l := range []struct {
+		limit, key string
+		units      int64
+	}{
+		{quota.LimitUserMinute, "user_minute", limits.UserMinute},
+		{quota.LimitProjectMinute, "project_minute", limits.ProjectMinute},
 	} {
-		if units == 0 {
+		if l.units == 0 {
 			continue
 		}
-		if list, err = list.WithLimit(limit, units); err != nil {
-			return nil, err
+		if changed, err := list.WithLimit(l.limit, l.units); err != nil {
+			problems = append(problems, fmt.Errorf("%s.%s: %w", key, l.key, err))
+		} else {
+			list = changed
 		}
 	}
-	return list, nil
+	return list, problems
+}
+
+// withCosts replaces costs of a price list. Problems name their key.
+func withCosts(list *quota.PriceList, costs config.Costs, key string) (*quota.PriceList, []error) {
+	var problems []error
+	for _, method := range slices.Sorted(maps.Keys(costs)) {
+		units := costs[method].Formats
+		if units == nil {
+			units = map[string]int64{"": costs[method].Units}
+		}
+		for _, format := range slices.Sorted(maps.Keys(units)) {
+			if changed, err := list.WithCost(method, format, units[format]); err != nil {
+				problems = append(problems, fmt.Errorf("%s.%s: %w", key, method, err))
+			} else {
+				list = changed
+			}
+		}
+	}
+	return list, problems
 }
 
 func lanes(l config.Lanes) map[quota.Lane]quota.LaneSettings {

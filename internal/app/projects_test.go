@@ -77,3 +77,63 @@ func TestUnknownPriceListsAreAllNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestCostsAndBudgetsReachTheLedger(t *testing.T) {
+	cfg := config.Default()
+	cfg.Google.Projects = map[string]config.Project{"p": {
+		Prices: []string{"gmail-2026-10", "calendar-2026-05"},
+		Costs: map[string]config.Costs{"gmail-2026-10": {
+			"gmail.users.messages.get": {Formats: map[string]int64{"full": 40, "minimal": 2}},
+			"gmail.users.drafts.get":   {Units: 9},
+		}},
+		Budget: map[string]config.Budget{
+			"gmail-2026-10": {DailyUnits: 80_000_000, Hard: true}, "calendar-2026-05": {},
+		},
+	}}
+	got, err := Projects(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gmail := got["p"].Lists[0]
+	for _, row := range []struct {
+		method, format string
+		want           int64
+	}{
+		{"gmail.users.messages.get", "", 40}, {"gmail.users.messages.get", "full", 40},
+		{"gmail.users.messages.get", "raw", 60}, {"gmail.users.messages.get", "minimal", 2},
+		{"gmail.users.drafts.get", "full", 9}, {"gmail.users.messages.list", "", 5},
+	} {
+		if units, known := gmail.Cost(row.method, row.format); units != row.want || !known {
+			t.Errorf("%s of %q costs %d, want %d", row.method, row.format, units, row.want)
+		}
+	}
+	if b := got["p"].Budgets; len(b) != 1 || b[0] != (quota.Budget{API: "gmail", Units: 80_000_000, Hard: true}) {
+		t.Errorf("budgets = %+v, want the one of gmail", b)
+	}
+}
+
+func TestUnknownMethodsAreAllNamed(t *testing.T) {
+	cfg := config.Default()
+	cfg.Google.Projects = map[string]config.Project{"p": {
+		Prices: []string{"gmail-2026-10"},
+		Costs: map[string]config.Costs{"gmail-2026-10": {
+			"gmail.users.messages.fetch": {Units: 5},
+			"gmail.users.messages.get":   {Formats: map[string]int64{"pdf": 5, "full": 5}},
+			"gmail.users.messages.list":  {Formats: map[string]int64{"full": 5}},
+		}},
+	}}
+	_, err := Projects(cfg)
+	var invalid *config.InvalidError
+	if !errors.As(err, &invalid) || len(invalid.Problems) != 3 {
+		t.Fatalf("Projects = %v, want three problems", err)
+	}
+	for i, want := range []string{
+		`messages.fetch: price list gmail-2026-10 has no method "gmail.users.messages.fetch"; headroom quota prices gmail-2026-10 shows`,
+		`messages.get: gmail.users.messages.get has no format "pdf"`,
+		`messages.list: gmail.users.messages.list has no formats`,
+	} {
+		if got := invalid.Problems[i].Error(); !strings.HasPrefix(got, "google.projects.p.costs.gmail-2026-10.gmail.users."+want) {
+			t.Errorf("problem %d = %s, want %s", i, got, want)
+		}
+	}
+}
