@@ -150,7 +150,10 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 	for _, limit := range []string{quota.LimitProjectMinute, quota.LimitUserMinute} {
 		w := m.window(limit, user)
 		w.buckets[w.newest] += answer.granted
-		if s.Pace > 0 {
+		for lane, s := range m.lanes { // whoever spends, every paced lane pays
+			if s.Pace == 0 {
+				continue
+			}
 			ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
 			// The script counts in whole us from three buckets before the newest.
 			w.paid[lane] = max(w.paid[lane], now-3*m.width, (w.newest-3)*m.width) + int64(float64(answer.granted)*m.interval(ceiling, s))
@@ -164,7 +167,7 @@ func (m *model) interval(ceiling int64, s quota.LaneSettings) float64 {
 }
 
 // settle corrects a charge of units that were made at a moment.
-func (m *model) settle(user string, lane quota.Lane, at, charged, units int64) {
+func (m *model) settle(user string, at, charged, units int64) {
 	for _, limit := range []string{quota.LimitProjectMinute, quota.LimitUserMinute} {
 		w, b := m.window(limit, user), at/m.width
 		if b > w.newest || b < w.newest-m.n {
@@ -172,7 +175,10 @@ func (m *model) settle(user string, lane quota.Lane, at, charged, units int64) {
 		}
 		by := max(units-charged, -w.buckets[b])
 		w.buckets[b] += by
-		if s := m.lanes[lane]; s.Pace > 0 && by != 0 {
+		for lane, s := range m.lanes {
+			if s.Pace == 0 || by == 0 {
+				continue
+			}
 			ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
 			w.paid[lane] = max(w.paid[lane], (w.newest-3)*m.width) + int64(math.Floor(float64(by)*m.interval(ceiling, s)))
 			if w.paid[lane] <= (w.newest-3)*m.width {
@@ -284,7 +290,7 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 				units = c.Units // no correction
 			}
 			settled++
-			m.settle(c.Caller.User, c.Caller.Lane, c.At.UnixMicro(), c.Units, units)
+			m.settle(c.Caller.User, c.At.UnixMicro(), c.Units, units)
 			unspend(c, units)
 			if err := ledger.Settle(t.Context(), c, units); err != nil {
 				t.Fatalf("seed %d step %d: settle: %v", seed, step, err)

@@ -3,7 +3,7 @@
 local call, byte, char, sub, rep = redis.call, string.byte, string.char, string.sub, string.rep
 
 local U32 = 4294967296
-local PREAMBLE, HEADER = 29, 20   -- bytes; take.lua says what they hold
+local PREAMBLE, HEADER = 29, 16   -- bytes; take.lua says what they hold
 
 -- u32 reads the number that stands behind the first i bytes of s; u48 likewise.
 local function u32(s, i)

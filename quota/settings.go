@@ -32,7 +32,11 @@ type buckets struct{ width, guard time.Duration }
 // LaneSettings say how far up a limit a lane may fill it, and how fast.
 type LaneSettings struct {
 	Ceiling float64 // share of each limit, above 0 and up to 1
-	Pace    float64 // units per second as a multiple of ceiling/60 s; 0: as fast as it likes
+	// Pace bounds how fast the lane spends, as a multiple of ceiling/60 per second;
+	// 0: as fast as it likes. What other lanes spend counts too, as it does for the
+	// ceiling, so that the background slows down while people are busy. Lane
+	// interactive has none.
+	Pace float64
 }
 
 // DefaultLanes are the settings of lanes that a project leaves unset. Interactive
@@ -78,6 +82,9 @@ func (p Project) validate() error {
 		if !(s.Ceiling > 0 && s.Ceiling <= 1) {
 			problems = append(problems, fmt.Errorf("lane %s: ceiling %v is not above 0 and up to 1", lane, s.Ceiling))
 		}
+		if lane == Interactive && s.Pace != 0 {
+			problems = append(problems, errors.New("lane interactive has no pace"))
+		}
 		if !(s.Pace >= 0 && s.Pace <= 60) {
 			problems = append(problems, fmt.Errorf("lane %s: pace %v is not from 0 to 60", lane, s.Pace))
 		}
@@ -99,7 +106,8 @@ type window struct {
 	units    int64 // Google's limit
 	ceiling  int64
 	reserve  int64 // the ceiling while nobody knows what was spent
-	interval int64 // time that the lane pays for a unit, in 1/256 us; 0: no pace
+	sync     int64 // time that lane sync pays for a unit, whoever spends it, in 1/256 us; 0: no pace
+	backfill int64 // the same for lane backfill
 	buckets  int64 // a unit counts in its own bucket and in so many more; 0: until the day ends
 }
 
@@ -114,7 +122,7 @@ type scope struct {
 func (s scope) size() int64 {
 	size := int64(29)
 	for _, w := range s.windows {
-		size += 20
+		size += 16
 		if w.buckets > 0 {
 			size += 4 * (w.buckets + 1)
 		}
@@ -177,7 +185,7 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 		p.spec = append(p.spec, byte(len(s.windows)))
 		p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(s.ttl))
 		for _, w := range s.windows {
-			for _, v := range []int64{w.ceiling, w.reserve, w.interval} {
+			for _, v := range []int64{w.ceiling, w.reserve, w.sync, w.backfill} {
 				p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(v))
 			}
 			p.spec = append(p.spec, byte(w.buckets))
@@ -198,16 +206,27 @@ func (p *plan) makeWindow(name string, limit Limit, project Project, lane Lane) 
 		background := max(project.lane(Sync).Ceiling, project.lane(Backfill).Ceiling)
 		w.reserve = min(w.ceiling, limit.Units-int64(math.Ceil(float64(limit.Units)*background)))
 	}
-	if s.Pace > 0 {
-		// Quota time runs scale times faster than the clock, and so does width.
-		period := float64(limit.Period) / float64(p.buckets.width) * float64(p.width)
-		interval := 256 * period / (s.Pace * float64(w.ceiling))
-		if interval >= 1<<32 {
-			return w, fmt.Errorf("lane %s of %s: pace %v of %d units is too slow", lane, name, s.Pace, w.ceiling)
-		}
-		w.interval = max(1, int64(interval))
+	var err error
+	if w.sync, err = p.interval(name, limit, project, Sync); err == nil {
+		w.backfill, err = p.interval(name, limit, project, Backfill)
 	}
-	return w, nil
+	return w, err
+}
+
+// interval is the time that a lane's pace takes to pay for a unit of a limit, in
+// 1/256 us; 0 if it has no pace.
+func (p *plan) interval(name string, limit Limit, project Project, lane Lane) (int64, error) {
+	s := project.lane(lane)
+	if s.Pace == 0 {
+		return 0, nil
+	}
+	// Quota time runs scale times faster than the clock, and so does width.
+	period := float64(limit.Period) / float64(p.buckets.width) * float64(p.width)
+	interval := 256 * period / (s.Pace * float64(int64(float64(limit.Units)*s.Ceiling)))
+	if interval >= 1<<32 {
+		return 0, fmt.Errorf("lane %s of %s: pace %v of ceiling %v of %d units is too slow", lane, name, s.Pace, s.Ceiling, limit.Units)
+	}
+	return max(1, int64(interval)), nil
 }
 
 // keys names the strings that the scripts touch, in the order that they expect.

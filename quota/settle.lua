@@ -8,7 +8,7 @@
 --
 -- Returns the units added or taken back, per window.
 local request, at = ARGV[1], ARGV[2] + 0
-local delta, back, width, lane = u32(request, 0), u32(request, 4) == 1, u32(request, 8), byte(request, 13)
+local delta, back, width = u32(request, 0), u32(request, 4) == 1, u32(request, 8)
 local bucket = (at - at % width) / width
 local p, reply = 26, {}
 
@@ -30,8 +30,9 @@ for k = 1, 2 do
   local state = call('GET', KEYS[k])
   local ring, changed = PREAMBLE + HEADER * windows, false
   for header = PREAMBLE, ring - 1, HEADER do
-    local interval, n, by = u32(request, p + 8), byte(request, p + 13), 0
-    p = p + 13
+    local n, by = byte(request, p + 17), 0
+    local entry = p
+    p = p + 17
     if state then
       local ahead = (bucket - u32(state, 6)) % U32
       if ahead >= U32 / 2 then ahead = ahead - U32 end
@@ -39,19 +40,22 @@ for k = 1, 2 do
         -- A day: units of yesterday are no longer counted.
         local day = u32(state, header)
         if day * 1000000 > at and day * 1000000 - at <= 90000000000 then
-          state, by = correct(state, header + 16)
+          state, by = correct(state, header + 12)
         end
       elseif ahead == 0 then
-        state, by = correct(state, header + 16)
+        state, by = correct(state, header + 12)
       elseif ahead < 0 and -ahead <= n then
         state, by = correct(state, ring + 4 * (bucket % (n + 1)))
         local rest = u32(state, header) + (back and -by or by)
         state = sub(state, 1, header) .. pack(rest) .. sub(state, header + 5)
       end
-      if by > 0 and interval > 0 then
-        local i = header + 4 + 4 * lane
-        local paid = u32(state, i) + math.floor((back and -by or by) * interval / 256)
-        state = sub(state, 1, i) .. pack(paid > 0 and paid or 0) .. sub(state, i + 5)
+      for lane = 0, 1 do
+        -- What is taken back is no longer owed.
+        local interval, i = u32(request, entry + 8 + 4 * lane), header + 4 + 4 * lane
+        if by > 0 and interval > 0 and n > 0 then
+          local paid = u32(state, i) + math.floor((back and -by or by) * interval / 256)
+          state = sub(state, 1, i) .. pack(paid > 0 and paid or 0) .. sub(state, i + 5)
+        end
       end
       changed = changed or by > 0
     end

@@ -10,7 +10,7 @@
 --            u32 cost      units to charge; 0 only looks, whatever is wanted
 --            u32 want      grant up to this many, at least cost
 --            u32 width_us  of a bucket
---            u8  lane      0, 1 or 2: whose pace is checked
+--            u8  lane      0 interactive, 1 sync, 2 backfill: whose pace is checked
 --            u8  fresh     1: a missing project means that nothing was spent
 --            u32 x 3       ends of yesterday, today and tomorrow, in s
 --          then for the project, then for the user
@@ -19,7 +19,8 @@
 --          then per window
 --            u32 ceiling   units up to which this lane may fill the window
 --            u32 reserve   the same while the windows are unknown
---            u32 interval  time that the lane pays for a unit, in 1/256 us; 0: no pace
+--            u32 x 2       time that sync and backfill pay for a unit, whoever
+--                          spends it, in 1/256 us; 0: no pace
 --            u8  n         a unit counts in its own bucket and n more; 0: until
 --                          the day ends
 -- ARGV[2]  the name of the keys' shape
@@ -38,10 +39,10 @@
 --   u8  shapes   how many shapes of keys share the project's limits
 --   u48 unknown  until when the project's windows are unknown, in ms; 0: known
 --   12 bytes     the server that counted last: its run id and evictions
--- Header of a window, 20 bytes:
+-- Header of a window, 16 bytes:
 --   u32 rest     units in the older live buckets; of a day: when it ends, in s
---   u32 paid 3x  per lane: when its pace is paid off, in us since 3 buckets
---                before the newest one began; 0: long ago
+--   u32 paid 2x  for sync and backfill: when its pace is paid off, in us since 3
+--                buckets before the newest one began; 0: long ago
 --   u32 cur      units in the newest bucket; they move to the ring when it ends
 -- Ring of a window: n+1 x u32, bucket i at place i % (n+1). A day has none.
 --
@@ -62,124 +63,14 @@ local cost, want = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 655
 local width = i + j * 256 + k * 65536 + l * 16777216
 local bucket = (now - now % width) / width
 local tag = pack(bucket % U32)
--- Where the lane's pace stands in a header; and as text, with that of cur, where
--- they stand in a key: Redis prints Lua numbers slowly.
-local PAID, PAID_AT, CUR, CUR_AT = 4 + 4 * lane, lane == 2 and '41' or lane == 1 and '37' or '33', 16, '45'
-local FIRST, ENTRY = 26, 13   -- bytes of the request before its first key, and of a window
-
--- server names the process that counts, and how many keys it has thrown away:
--- when either changes, windows may have been lost.
-local function server()
-  local info, stats = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'stats')
-  local id = type(info) == 'string' and string.match(info, 'run_id:(%x%x%x%x%x%x%x%x)') or 'embedded'
-  local evicted = type(stats) == 'string' and string.match(stats, 'evicted_keys:(%d+)') or 0
-  return id .. pack(evicted % U32)
-end
+local CUR, PAID_AT = 12, '33'   -- where cur stands in a header; where paid stands in a key, as text: Redis prints Lua numbers slowly
+local FIRST, ENTRY = 26, 17   -- bytes of the request before its first key, and of a window
 
 local restamped   -- a clock that is far behind made units young again
 
--- life is how long a unit counts at most in the windows of a key.
-local function life(p, windows)
-  local longest = 0
-  for j = 1, windows do
-    local n = byte(request, p + ENTRY * j)
-    if n > longest then longest = n end
-  end
-  return (longest + 1) * width
-end
-
--- advance brings the state of a key, whose newest bucket is not this one, up to
--- date; p is where its windows stand in the request. It returns the state and
--- the number of its newest bucket.
-local function advance(state, p, windows, project)
-  local headers, rings, ahead = '', '', 0
-  if state then
-    ahead = (bucket - u32(state, 6)) % U32
-    if ahead >= U32 / 2 then ahead = ahead - U32 end
-  end
-  local last, ring = bucket - ahead, PREAMBLE + HEADER * windows
-  for j = 1, windows do
-    local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * j)
-    local slots = n + 1
-    local empty = rep('\0', 4 * slots)
-    if n == 0 then
-      headers, slots = headers .. (state and sub(state, at + 1, at + HEADER) or rep('\0', HEADER)), 0
-    elseif not state then
-      headers, rings = headers .. rep('\0', HEADER), rings .. empty
-    elseif ahead < 0 and -ahead <= n then
-      return state, last   -- the clock stepped back a little: keep counting in the newest bucket
-    elseif ahead < 0 then
-      -- The clock is far behind what it was. Nothing is known of the ages, so all
-      -- units count as spent just now.
-      restamped = true
-      headers, rings = headers .. rep('\0', CUR) .. pack(u32(state, at) + u32(state, at + CUR)), rings .. empty
-    else
-      local old, cur = u32(state, at), u32(state, at + CUR)   -- old: may hold units that left by now
-      local rest = old + cur
-      if ahead > n then
-        rest, rings = 0, rings .. empty   -- all of it is old
-      else
-        for x = last + 1, bucket do
-          if old == 0 then break end
-          local v = u32(state, ring + 4 * (x % slots))
-          old, rest = old - v, rest - v
-        end
-        -- cur goes to its place; those from there to the new bucket's are empty.
-        local x, z = last % slots, bucket % slots
-        if x < z then
-          rings = rings .. sub(state, ring + 1, ring + 4 * x) .. pack(cur) .. sub(empty, 1, 4 * (z - x)) ..
-            sub(state, ring + 4 * z + 5, ring + 4 * slots)
-        else
-          rings = rings .. sub(empty, 1, 4 * z + 4) .. sub(state, ring + 4 * z + 5, ring + 4 * x) .. pack(cur) ..
-            sub(empty, 1, 4 * (n - x))
-        end
-      end
-      headers = headers .. pack(rest)
-      for paid = at + 4, at + 12, 4 do
-        local left = u32(state, paid) - ahead * width
-        headers = headers .. pack(left > 0 and left or 0)
-      end
-      headers = headers .. '\0\0\0\0'
-    end
-    ring = ring + 4 * slots
-  end
-
-  local hold, unknown, shapes, mark = 0, 0, 1, rep('\0', 12)
-  if state then
-    hold, unknown, mark = u48(state, 0), u48(state, 11), sub(state, 18, 29)
-    local back = ahead < 0 and math.floor(ahead * width / 1000) or 0   -- what is left of a wait stays as long
-    hold, unknown = hold > 0 and hold + back or 0, unknown > 0 and unknown + back or 0
-    if hold * 1000 <= now then hold = 0 end
-    if unknown * 1000 <= now then unknown = 0 end
-  end
-  if project then
-    local ago, id = life(p, windows), server()
-    if id ~= mark and (state or byte(request, 14) == 0) then
-      unknown = math.ceil((now + ago) / 1000)
-    end
-    mark = id
-    -- Processes with keys of another shape do not see these windows: as long as
-    -- there are some, each shape keeps to its part of the limits.
-    call('ZADD', KEYS[3], now, ARGV[2])
-    shapes = call('ZCOUNT', KEYS[3], now - ago, '+inf')
-    if shapes > 1 then call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.0f', now - ago)) end
-  end
-  return pack48(hold) .. tag .. char(shapes < 255 and shapes or 255) .. pack48(unknown) .. mark .. headers .. rings, bucket
-end
-
--- leaves is how long it takes until so many units have left a window.
-local function leaves(missing, state, ring, n, newest)
-  local x = newest - n
-  while missing > 0 and x < newest do
-    missing, x = missing - u32(state, ring + 4 * (x % (n + 1))), x + 1
-  end
-  if missing > 0 then x = x + 1 end
-  return (x + n) * width - now
-end
-
 local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0'   -- the preamble of a key about which there is nothing special
 local reply = {1, 0, 0, 0, 0, now, 0, 0, 0}
-local writes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}   -- per key: state, whether it moved, from where to write, what, ttl
+local writes = {0, 0, 0, 0, 0, 0, 0, 0}   -- per key: state, whether it moved, what to write from the first paid on, ttl
 local admitted, charge = true, cost
 
 -- Check all windows, and prepare what charging them would write. A lease goes
@@ -191,39 +82,147 @@ while true do
     p = p + 5
     local state, newest, moved, held = call('GET', KEYS[k]), bucket, false, 0
     if not state or sub(state, 1, 17) ~= plain then
+      -- Not the common case: a bucket has ended, or there is something special. Its
+      -- functions are made here because making them takes longer than a common call.
+
+      -- life is how long a unit counts at most in the windows of the key.
+      local function life()
+        local longest = 0
+        for j = 1, windows do
+          local n = byte(request, p + ENTRY * j)
+          if n > longest then longest = n end
+        end
+        return (longest + 1) * width
+      end
+
+      -- server names the process that counts, and how many keys it has thrown away:
+      -- when either changes, windows may have been lost.
+      local function server()
+        local info, stats = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'stats')
+        local id = type(info) == 'string' and string.match(info, 'run_id:(%x%x%x%x%x%x%x%x)') or 'embedded'
+        local evicted = type(stats) == 'string' and string.match(stats, 'evicted_keys:(%d+)') or 0
+        return id .. pack(evicted % U32)
+      end
+
+      -- advance brings the state, whose newest bucket is not this one, up to date. It
+      -- returns the state and the number of its newest bucket.
+      local function advance(project)
+        local headers, rings, ahead = '', '', 0
+        if state then
+          ahead = (bucket - u32(state, 6)) % U32
+          if ahead >= U32 / 2 then ahead = ahead - U32 end
+        end
+        local last, ring = bucket - ahead, PREAMBLE + HEADER * windows
+        for j = 1, windows do
+          local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * j)
+          local slots = n + 1
+          local empty = rep('\0', 4 * slots)
+          if n == 0 then
+            headers, slots = headers .. (state and sub(state, at + 1, at + HEADER) or rep('\0', HEADER)), 0
+          elseif not state then
+            headers, rings = headers .. rep('\0', HEADER), rings .. empty
+          elseif ahead < 0 and -ahead <= n then
+            return state, last   -- the clock stepped back a little: keep counting in the newest bucket
+          elseif ahead < 0 then
+            -- The clock is far behind what it was. Nothing is known of the ages, so all
+            -- units count as spent just now.
+            restamped = true
+            headers, rings = headers .. rep('\0', CUR) .. pack(u32(state, at) + u32(state, at + CUR)), rings .. empty
+          else
+            local old, cur = u32(state, at), u32(state, at + CUR)   -- old: may hold units that left by now
+            local rest = old + cur
+            if ahead > n then
+              rest, rings = 0, rings .. empty   -- all of it is old
+            else
+              for x = last + 1, bucket do
+                if old == 0 then break end
+                local v = u32(state, ring + 4 * (x % slots))
+                old, rest = old - v, rest - v
+              end
+              -- cur goes to its place; those from there to the new bucket's are empty.
+              local x, z = last % slots, bucket % slots
+              if x < z then
+                rings = rings .. sub(state, ring + 1, ring + 4 * x) .. pack(cur) .. sub(empty, 1, 4 * (z - x)) ..
+                  sub(state, ring + 4 * z + 5, ring + 4 * slots)
+              else
+                rings = rings .. sub(empty, 1, 4 * z + 4) .. sub(state, ring + 4 * z + 5, ring + 4 * x) .. pack(cur) ..
+                  sub(empty, 1, 4 * (n - x))
+              end
+            end
+            headers = headers .. pack(rest)
+            for paid = at + 4, at + 8, 4 do
+              local left = u32(state, paid) - ahead * width
+              headers = headers .. pack(left > 0 and left or 0)
+            end
+            headers = headers .. '\0\0\0\0'
+          end
+          ring = ring + 4 * slots
+        end
+
+        local hold, unknown, shapes, mark = 0, 0, 1, rep('\0', 12)
+        if state then
+          hold, unknown, mark = u48(state, 0), u48(state, 11), sub(state, 18, 29)
+          local back = ahead < 0 and math.floor(ahead * width / 1000) or 0   -- what is left of a wait stays as long
+          hold, unknown = hold > 0 and hold + back or 0, unknown > 0 and unknown + back or 0
+          if hold * 1000 <= now then hold = 0 end
+          if unknown * 1000 <= now then unknown = 0 end
+        end
+        if project then
+          local ago, id = life(), server()
+          if id ~= mark and (state or byte(request, 14) == 0) then
+            unknown = math.ceil((now + ago) / 1000)
+          end
+          mark = id
+          -- Processes with keys of another shape do not see these windows: as long as
+          -- there are some, each shape keeps to its part of the limits.
+          call('ZADD', KEYS[3], now, ARGV[2])
+          shapes = call('ZCOUNT', KEYS[3], now - ago, '+inf')
+          if shapes > 1 then call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.0f', now - ago)) end
+        end
+        return pack48(hold) .. tag .. char(shapes < 255 and shapes or 255) .. pack48(unknown) .. mark .. headers .. rings, bucket
+      end
+
       if not state or sub(state, 7, 10) ~= tag then
-        state, newest = advance(state, p, windows, k == 1)
+        state, newest = advance(k == 1)
         moved = true
       end
       held = u48(state, 0) * 1000 - now
       if k == 1 then
         unknown, shapes = u48(state, 11) * 1000 - now, byte(state, 11)
-        lost = math.floor((unknown + now - life(p, windows)) / width)
+        lost = math.floor((unknown + now - life()) / width)
       end
     end
-    local from, bytes, ring = nil, nil, PREAMBLE + HEADER * windows
+    local bytes, ring = nil, PREAMBLE + HEADER * windows
+    local due = now - (newest - 3) * width   -- now, as paid counts
     for at = PREAMBLE, ring - 1, HEADER do
-      local a, b, c, d, e, f, g, h, i, j, l, m, n = byte(request, p + 1, p + 13)
-      local ceiling, interval = a + b * 256 + c * 65536 + d * 16777216, i + j * 256 + l * 65536 + m * 16777216
-      local whole, reserve = ceiling, e + f * 256 + g * 65536 + h * 16777216
+      local a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s, n = byte(request, p + 1, p + 17)
+      local ceiling, reserve = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
+      local sync, backfill = (i + j * 256 + l * 65536 + m * 16777216) / 256, (o + q * 256 + r * 65536 + s * 16777216) / 256
+      local whole = ceiling
       if shapes > 1 then
-        ceiling, reserve, interval = math.floor(ceiling / shapes), math.floor(reserve / shapes), interval * shapes
+        ceiling, reserve = math.floor(ceiling / shapes), math.floor(reserve / shapes)
+        sync, backfill = sync * shapes, backfill * shapes
       end
-      p, w = p + 13, w + 1
-      a, b, c, d = byte(state, at + 1, at + 4)
+      p, w = p + 17, w + 1
+      a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s = byte(state, at + 1, at + 16)
       local total = a + b * 256 + c * 65536 + d * 16777216
-      a, b, c, d = byte(state, at + 17, at + 20)
-      local cur = a + b * 256 + c * 65536 + d * 16777216
+      local cur = o + q * 256 + r * 65536 + s * 16777216
       local day
       if n > 0 then
         total = total + cur
       else
         -- A day: total is when the day ends that cur was spent in.
-        for x = 14, 22, 4 do
-          day = u32(request, x)
-          if day * 1000000 > now then break end
+        day = u32(request, 18)
+        if day * 1000000 <= now then
+          day = u32(request, 22)
+        elseif u32(request, 14) * 1000000 > now then
+          day = u32(request, 14)
         end
         if total >= day then day = total else cur = 0 end
+        if total ~= day then
+          local v = pack(day)
+          a, b, c, d = byte(v, 1, 4)
+        end
         total = cur
       end
       local this, part, free = held, 3, ceiling - total
@@ -242,59 +241,73 @@ while true do
         if charge > whole and not never then
           never, reply[4], reply[5] = true, w, 1
         end
-        local left = day and day * 1000000 - now or leaves(charge - free, state, ring, n, newest)
+        local left
+        if day then
+          left = day * 1000000 - now
+        else
+          -- Wait until enough of the oldest buckets have left.
+          local missing, x = charge - free, newest - n
+          while missing > 0 and x < newest do
+            missing, x = missing - u32(state, ring + 4 * (x % (n + 1))), x + 1
+          end
+          if missing > 0 then x = x + 1 end
+          left = (x + n) * width - now
+        end
         if left > this then this, part = left, 1 end
       end
 
-      cur = cur + charge
-      a = cur % 256 cur = (cur - a) / 256
-      b = cur % 256 cur = (cur - b) / 256
-      c = cur % 256
-      local tail, cut   -- the end of the header as it is to be, and how much before it stays
-      if day then
-        tail, cut = pack(day) .. rep('\0', 12) .. char(a, b, c, (cur - c) / 256), 0
-      elseif interval == 0 then
-        tail, cut = char(a, b, c, (cur - c) / 256), CUR
-      else
-        -- The lane's pace is a debt that is paid off with time: a call is let in
-        -- when nothing is owed, and then adds what it costs. Time left unused is
-        -- made up for within three buckets, so that no cost loses to its own
-        -- coarseness, nor a caller that comes a little late.
-        local e, f, g, h = byte(state, at + PAID + 1, at + PAID + 4)
-        local paid, due = e + f * 256 + g * 65536 + h * 16777216, now - (newest - 3) * width
-        if paid > 0 and paid - due > this and charge > 0 then this, part = paid - due, 2 end
-        if paid < due - 3 * width then paid = due - 3 * width end
-        paid = paid + charge * interval / 256
-        paid = paid - paid % 1
-        e = paid % 256 paid = (paid - e) / 256
-        f = paid % 256 paid = (paid - f) / 256
-        g = paid % 256
-        if lane == 2 then
-          tail = char(e, f, g, (paid - g) / 256, a, b, c, (cur - c) / 256)
-        else
-          tail = char(e, f, g, (paid - g) / 256) .. sub(state, at + PAID + 5, at + CUR) .. char(a, b, c, (cur - c) / 256)
+      -- A lane's pace is a debt that is paid off with time: a call is let in when
+      -- nothing is owed, and what anybody spends adds to it, as it adds to the
+      -- window. Time left unused is made up for within three buckets, so that no
+      -- cost loses to its own coarseness, nor a caller that comes a little late.
+      local paid1, paid2 = e + f * 256 + g * 65536 + h * 16777216, i + j * 256 + l * 65536 + m * 16777216
+      if lane > 0 then
+        local paid, interval = paid1, sync
+        if lane == 2 then paid, interval = paid2, backfill end
+        if interval > 0 then
+          if paid > 0 and paid - due > this and charge > 0 then this, part = paid - due, 2 end
+          local share = width / interval   -- a lease takes no more than a bucket's worth
+          if share < room then room = share - share % 1 end
         end
-        cut = PAID
-        local share = 256 * width / interval   -- a lease takes no more than a bucket's worth
-        if share < room then room = share - share % 1 end
       end
       if this > wait then
         wait = this
         if not never then reply[4], reply[5] = w, part end
       end
-      if from then
-        bytes = bytes .. sub(state, at + 1, at + cut) .. tail
-      else
-        from, bytes = cut == CUR and CUR_AT or PAID_AT, tail
+
+      -- The end of the header as it is to be if the cost is charged.
+      cur = cur + charge
+      o = cur % 256 cur = (cur - o) / 256
+      q = cur % 256 cur = (cur - q) / 256
+      r = cur % 256
+      if sync > 0 then
+        if paid1 < due - 3 * width then paid1 = due - 3 * width end
+        paid1 = paid1 + charge * sync
+        paid1 = paid1 - paid1 % 1
+        e = paid1 % 256 paid1 = (paid1 - e) / 256
+        f = paid1 % 256 paid1 = (paid1 - f) / 256
+        g = paid1 % 256
+        h = (paid1 - g) / 256
       end
+      if backfill > 0 then
+        if paid2 < due - 3 * width then paid2 = due - 3 * width end
+        paid2 = paid2 + charge * backfill
+        paid2 = paid2 - paid2 % 1
+        i = paid2 % 256 paid2 = (paid2 - i) / 256
+        j = paid2 % 256 paid2 = (paid2 - j) / 256
+        l = paid2 % 256
+        m = (paid2 - l) / 256
+      end
+      local tail = char(e, f, g, h, i, j, l, m, o, q, r, (cur - r) / 256)
+      bytes = bytes and bytes .. char(a, b, c, d) .. tail or tail
       if n > 0 then ring = ring + 4 * (n + 1) end
     end
-    local i = 5 * k - 5
-    writes[i + 1], writes[i + 2], writes[i + 3], writes[i + 4] = state, moved, from, bytes
+    local i = 4 * k - 4
+    writes[i + 1], writes[i + 2], writes[i + 3] = state, moved, bytes
     if moved then
       local ttl = t0 + t1 * 256 + t2 * 65536 + t3 * 16777216
       if ttl > 0 and held > 0 then ttl = ttl + math.ceil(held / 1000000) end
-      writes[i + 5] = ttl
+      writes[i + 4] = ttl
     end
   end
 
@@ -307,28 +320,23 @@ while true do
   want, charge = room, room
 end
 
-local function store(key, value, ttl)
-  if ttl > 0 then
-    call('SET', key, value, 'EX', ttl)
-  else
-    call('SET', key, value)
-  end
-end
-
 for k = 1, 2 do
-  local i = 5 * k - 5
-  local state, moved, from, bytes = writes[i + 1], writes[i + 2], writes[i + 3], writes[i + 4]
-  if admitted and charge > 0 then
-    if moved then
-      from = from + 0
-      store(KEYS[k], sub(state, 1, from) .. bytes .. sub(state, from + #bytes + 1), writes[i + 5])
-    else
-      call('SETRANGE', KEYS[k], from, bytes)
+  local i = 4 * k - 4
+  local state, moved, bytes, ttl = writes[i + 1], writes[i + 2], writes[i + 3], writes[i + 4]
+  local charged = admitted and charge > 0
+  if charged and not moved then
+    call('SETRANGE', KEYS[k], PAID_AT, bytes)
+  elseif charged or moved and (restamped or k == 1) then
+    -- Also without a charge, what was found out about the server and the shapes
+    -- holds for all callers, and units that became young again must begin to age.
+    if charged then
+      state = sub(state, 1, PREAMBLE + 4) .. bytes .. sub(state, PREAMBLE + 5 + #bytes)
     end
-  elseif moved and (restamped or k == 1) then
-    -- Units that became young again must begin to age, and what is known of the
-    -- server and the shapes holds for all callers.
-    store(KEYS[k], state, writes[i + 5])
+    if ttl > 0 then
+      call('SET', KEYS[k], state, 'EX', ttl)
+    else
+      call('SET', KEYS[k], state)
+    end
   end
 end
 return reply
