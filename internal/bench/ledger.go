@@ -147,7 +147,10 @@ func ledger(ctx context.Context, o Options) (Figures, error) {
 	}
 	rdb := redis.NewClient(quota.ClientOptions(options))
 	defer rdb.Close()
-	b := &ledgerBench{options: o, rdb: rdb, prefix: fmt.Sprintf("bench-%d:", time.Now().UnixNano())}
+	b := &ledgerBench{
+		options: o, rdb: rdb, prefix: fmt.Sprintf("bench-%d:", time.Now().UnixNano()),
+		rounds: costRounds, rateTime: rateTime,
+	}
 	f, err := b.run(ctx)
 	// The keys of a Redis that is not ours must not stay, whatever happened.
 	return f, errors.Join(err, b.removeKeys(context.WithoutCancel(ctx)))
@@ -155,9 +158,11 @@ func ledger(ctx context.Context, o Options) (Figures, error) {
 
 // ledgerBench is one run. All its keys begin with prefix.
 type ledgerBench struct {
-	options Options
-	rdb     *redis.Client
-	prefix  string
+	options  Options
+	rdb      *redis.Client
+	prefix   string
+	rounds   int           // of timing each kind of call
+	rateTime time.Duration // of one measurement of decisions per second
 }
 
 func (b *ledgerBench) run(ctx context.Context) (Figures, error) {
@@ -166,7 +171,7 @@ func (b *ledgerBench) run(ctx context.Context) (Figures, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask Redis what it is: %w", err)
 	}
-	f := &LedgerFigures{Bench: "ledger", Redis: "unknown", Rounds: costRounds}
+	f := &LedgerFigures{Bench: "ledger", Redis: "unknown", Rounds: b.rounds}
 	if version := regexp.MustCompile(`redis_version:(\S+)`).FindStringSubmatch(info); version != nil {
 		f.Redis = version[1]
 	}

@@ -47,8 +47,8 @@ func (b *ledgerBench) costs(ctx context.Context, f *LedgerFigures) error {
 	if err != nil {
 		return err
 	}
-	for round := range costRounds {
-		b.options.progress(0.4*float64(round)/costRounds, "cost of a call, round %d of %d", round+1, costRounds)
+	for round := range b.rounds {
+		b.options.progress(0.4*float64(round)/float64(b.rounds), "cost of a call, round %d of %d", round+1, b.rounds)
 		for _, s := range subjects {
 			us, err := b.time(ctx, s, round)
 			if err != nil {

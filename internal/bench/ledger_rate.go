@@ -40,7 +40,7 @@ func (b *ledgerBench) rates(ctx context.Context, f *LedgerFigures) error {
 				ledger *quota.Ledger
 				best   map[int]float64
 			}{{pool, f.DecisionsPerSecond.Pool}, {coalesced, f.DecisionsPerSecond.Coalesced}} {
-				rate, err := decisionRate(ctx, m.ledger, callers)
+				rate, err := decisionRate(ctx, m.ledger, callers, b.rateTime)
 				if err != nil {
 					return fmt.Errorf("%d callers at once: %w", callers, err)
 				}
@@ -51,15 +51,15 @@ func (b *ledgerBench) rates(ctx context.Context, f *LedgerFigures) error {
 	return nil
 }
 
-// decisionRate lets so many callers ask for rateTime, each again as soon as it
-// has its answer.
-func decisionRate(ctx context.Context, ledger *quota.Ledger, callers int) (float64, error) {
+// decisionRate lets so many callers ask for so long, each again as soon as it has
+// its answer.
+func decisionRate(ctx context.Context, ledger *quota.Ledger, callers int, long time.Duration) (float64, error) {
 	var made atomic.Int64
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	for first := range callers {
 		group.Go(func() error {
-			for user := first; time.Since(began) < rateTime; user += callers {
+			for user := first; time.Since(began) < long; user += callers {
 				c := quota.Caller{Project: benchProject, User: ledgerUser(user % rateUsers), Lane: quota.Backfill}
 				if _, err := ledger.Take(ctx, c, "gmail", costUnits); err != nil {
 					return err
