@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	rateRounds = 3
-	rateTime   = 500 * time.Millisecond // of one measurement
+	rateRounds = 5
+	rateTime   = 300 * time.Millisecond // of one measurement
 	rateUsers  = 1000
 )
 
