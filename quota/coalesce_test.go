@@ -231,6 +231,9 @@ func TestDenialsAreRemembered(t *testing.T) {
 	if _, err := ledger.Take(t.Context(), caller, "gmail", 5); err != nil {
 		t.Errorf("a smaller call that fits: %v", err)
 	}
+	if _, err := ledger.Take(t.Context(), caller, "gmail", 101); !errors.Is(err, quota.ErrNeverFits) {
+		t.Errorf("a call that can never fit: got %v", err)
+	}
 	other := caller
 	other.User = "ben@example.com"
 	if _, err := ledger.Take(t.Context(), other, "gmail", 25); err != nil {

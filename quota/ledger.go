@@ -191,7 +191,7 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	if l.now != nil {
 		args[0] = p.request(cost, want, l.now())
 		args = append(args, l.now().UnixMicro())
-	} else if denied := l.denials.recall(c, api, cost); denied != nil {
+	} else if denied := l.denials.recall(c, api, cost); denied != nil && cost <= p.most {
 		l.metrics.count(c, "denied", denied.Limit)
 		return Decision{}, denied
 	}

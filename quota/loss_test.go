@@ -18,13 +18,18 @@ import (
 	"headroom/quota"
 )
 
-const lossScale = 20 // windows of 3 s
+// The traffic is light enough for a busy machine: some twenty calls a second.
+const (
+	lossScale = 20 // windows of 3 s
+	lossLimit = 1200
+)
 
 // traffic is a backfill that takes all it gets and people who keep to a tenth of
 // the limit, in one account of a fake Google.
 type traffic struct {
 	fake    *fakegoogle.Server
 	service *gmail.Service
+	id      string // of a message
 
 	mu       sync.Mutex
 	backfill []time.Time // when calls were admitted
@@ -37,7 +42,7 @@ const lossUser = "ann@example.com"
 
 func newTraffic(t *testing.T, rdb redis.UniversalClient) *traffic {
 	t.Helper()
-	fake, err := fakegoogle.New(fakegoogle.Options{Scale: lossScale})
+	fake, err := fakegoogle.New(fakegoogle.Options{Scale: lossScale, UserLimit: lossLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,16 +54,12 @@ func newTraffic(t *testing.T, rdb redis.UniversalClient) *traffic {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shutdown(context.WithoutCancel(t.Context())) })
-	list, err := quota.LoadList("gmail-2026-05")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Scale: lossScale, Fresh: true,
-		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{list}}}})
+		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, lossLimit, 1_200_000)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &traffic{fake: fake}
+	tr := &traffic{fake: fake, id: fake.Mailbox(lossUser).Messages()[0].ID}
 	tr.service, err = gmail.NewService(t.Context(), option.WithEndpoint(url),
 		option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Ledger: ledger}}))
 	if err != nil {
@@ -75,7 +76,7 @@ func (tr *traffic) run(ctx context.Context) {
 	for range 4 {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				_, err := tr.service.Users.Messages.List("me").Context(quota.WithCaller(ctx, caller)).Do()
+				_, err := tr.service.Users.Messages.Get("me", tr.id).Format("raw").Context(quota.WithCaller(ctx, caller)).Do()
 				var denied *quota.DeniedError
 				pause := 5 * time.Millisecond
 				tr.mu.Lock()
@@ -96,7 +97,7 @@ func (tr *traffic) run(ctx context.Context) {
 	}
 	group.Go(func() {
 		for ctx.Err() == nil {
-			_, err := tr.service.Users.GetProfile("me").Context(quota.WithCaller(ctx, person)).Do()
+			_, err := tr.service.Users.Messages.List("me").Context(quota.WithCaller(ctx, person)).Do()
 			var denied *quota.DeniedError
 			tr.mu.Lock()
 			if errors.As(err, &denied) {
@@ -105,7 +106,7 @@ func (tr *traffic) run(ctx context.Context) {
 				tr.people++
 			}
 			tr.mu.Unlock()
-			wait(ctx, 5*time.Millisecond) // 200 units a second at scale 20 are a tenth of the limit
+			wait(ctx, 250*time.Millisecond) // 20 units a second at scale 20 are a twentieth of the limit
 		}
 	})
 	group.Wait()
@@ -142,15 +143,15 @@ func through(t *testing.T, rdb redis.UniversalClient, event func() error) {
 		defer close(done)
 		tr.run(ctx)
 	}()
-	wait(ctx, 3500*time.Millisecond) // the window is full
+	wait(ctx, 4*time.Second) // the window is full
 	if err := event(); err != nil {
 		t.Fatal(err)
 	}
 	// The background holds one window, and a second later has long gone on.
 	at := time.Now()
 	wait(ctx, 1500*time.Millisecond)
-	early := tr.since(at.Add(200 * time.Millisecond)) // what was on its way when it happened does not count
-	wait(ctx, 3500*time.Millisecond)
+	early := tr.since(at.Add(500 * time.Millisecond)) // what was on its way when it happened does not count
+	wait(ctx, 4500*time.Millisecond)
 	cancel()
 	<-done
 	report := tr.fake.Meter().User(lossUser)
@@ -161,13 +162,13 @@ func through(t *testing.T, rdb redis.UniversalClient, event func() error) {
 	if report.WindowsOverLimit != 0 || report.Refused != 0 {
 		t.Errorf("the fake saw %d windows over the limit and refused %d calls", report.WindowsOverLimit, report.Refused)
 	}
-	if report.MostInWindow < 4000 {
-		t.Errorf("the most in a window is %d: the ceiling of 4800 was never reached", report.MostInWindow)
+	if report.MostInWindow < lossLimit/2 { // else the loss would not have mattered
+		t.Errorf("the most in a window is %d, limit %d", report.MostInWindow, lossLimit)
 	}
-	if tr.unknown == 0 || early != 0 {
+	if tr.unknown == 0 || early > 4 { // four callers may have been on a slow way
 		t.Errorf("the background was told %d times that the windows are unknown, and made %d calls in the first half of the window after it", tr.unknown, early)
 	}
-	if tr.denied != 0 || tr.people < 100 {
+	if tr.denied != 0 || tr.people < 10 {
 		t.Errorf("people made %d calls and were denied %d times", tr.people, tr.denied)
 	}
 	tr.mu.Unlock()
@@ -253,6 +254,7 @@ func TestThroughLostWindows(t *testing.T) {
 func portOf(addr string) string { return addr[len("127.0.0.1:"):] }
 
 func TestFirstUseHoldsTheBackground(t *testing.T) {
+	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Scale: 60, KeyPrefix: fmt.Sprintf("%s:", t.Name()),
 			Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}}})

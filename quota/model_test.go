@@ -24,6 +24,9 @@ type model struct {
 	state  map[string]*modelWindow // by limit and user
 }
 
+// modelCarry is for how many buckets unused pace may be made up.
+const modelCarry = 5
+
 type modelWindow struct {
 	buckets map[int64]int64
 	newest  int64
@@ -67,7 +70,7 @@ func (w *modelWindow) settled(now, width, n int64) (at *modelWindow, used int64,
 		clear(at.paid)
 	}
 	for lane, paid := range at.paid {
-		if paid <= (at.newest-3)*width { // long ago, also for a clock that steps back
+		if paid <= (at.newest-modelCarry)*width { // long ago, also for a clock that steps back
 			delete(at.paid, lane)
 		}
 	}
@@ -155,8 +158,8 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 				continue
 			}
 			ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
-			// The script counts in whole us from three buckets before the newest.
-			w.paid[lane] = max(w.paid[lane], now-3*m.width, (w.newest-3)*m.width) + int64(float64(answer.granted)*m.interval(ceiling, s))
+			// The script counts in whole us from so many buckets before the newest.
+			w.paid[lane] = max(w.paid[lane], now-modelCarry*m.width, (w.newest-modelCarry)*m.width) + int64(float64(answer.granted)*m.interval(ceiling, s))
 		}
 	}
 	return answer
@@ -180,8 +183,8 @@ func (m *model) settle(user string, at, charged, units int64) {
 				continue
 			}
 			ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
-			w.paid[lane] = max(w.paid[lane], (w.newest-3)*m.width) + int64(math.Floor(float64(by)*m.interval(ceiling, s)))
-			if w.paid[lane] <= (w.newest-3)*m.width {
+			w.paid[lane] = max(w.paid[lane], (w.newest-modelCarry)*m.width) + int64(math.Floor(float64(by)*m.interval(ceiling, s)))
+			if w.paid[lane] <= (w.newest-modelCarry)*m.width {
 				delete(w.paid, lane)
 			}
 		}
@@ -191,6 +194,7 @@ func (m *model) settle(user string, at, charged, units int64) {
 // TestLedgerAgainstModel compares random decisions with the model, and what was
 // admitted with the limit in every window of 60 s.
 func TestLedgerAgainstModel(t *testing.T) {
+	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		rounds := 12
 		if testing.Short() || strings.HasSuffix(t.Name(), "embedded") { // which is a hundred times slower

@@ -141,6 +141,7 @@ type plan struct {
 	buckets buckets
 	fresh   *atomic.Bool // of the project: see [Options.Fresh]
 	spec    []byte
+	most    int64  // the largest cost that can ever fit
 	base    string // of all keys: prefix and hash tag
 	shape   string // names the layout of the keys; another layout is another key
 }
@@ -151,7 +152,7 @@ const layoutVersion = 1
 // makePlan lays out the windows of one lane.
 func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane Lane, fresh *atomic.Bool) (*plan, error) {
 	p := &plan{
-		lane: lane, fresh: fresh, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
+		lane: lane, fresh: fresh, most: maxUnits, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
 		// The project is the hash tag: its own limit is a few percent of what one
 		// shard of a cluster can count, and one script may only touch one slot.
 		base: l.prefix + "{" + list.API + ":" + name + "}:",
@@ -176,6 +177,7 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 	p.shape = fmt.Sprintf("v%d.%dus", layoutVersion, p.width)
 	for _, w := range append(slices.Clone(p.project.windows), p.user.windows...) {
 		p.windows = append(p.windows, w)
+		p.most = min(p.most, w.ceiling)
 		p.shape += fmt.Sprintf(".%s-%d", w.limit, w.buckets)
 		longest = max(longest, (w.buckets+1)*p.width)
 	}

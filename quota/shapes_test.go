@@ -17,6 +17,7 @@ import (
 // one project, as while a new version is rolled out: neither sees the other's
 // windows, and together they stay within the limit.
 func TestTwoShapesSideBySide(t *testing.T) {
+	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		now, step := int64(1_790_000_000_000_000), int64(100_000)
 		if strings.HasSuffix(t.Name(), "embedded") { // which is slow

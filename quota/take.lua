@@ -41,8 +41,8 @@
 --   12 bytes     the server that counted last: its run id and evictions
 -- Header of a window, 16 bytes:
 --   u32 rest     units in the older live buckets; of a day: when it ends, in s
---   u32 paid 2x  for sync and backfill: when its pace is paid off, in us since 3
---                buckets before the newest one began; 0: long ago
+--   u32 paid 2x  for sync and backfill: when its pace is paid off, in us since
+--                CARRY buckets before the newest one began; 0: long ago
 --   u32 cur      units in the newest bucket; they move to the ring when it ends
 -- Ring of a window: n+1 x u32, bucket i at place i % (n+1). A day has none.
 --
@@ -64,6 +64,7 @@ local width = i + j * 256 + k * 65536 + l * 16777216
 local bucket = (now - now % width) / width
 local tag = pack(bucket % U32)
 local CUR, PAID_AT = 12, '33'   -- where cur stands in a header; where paid stands in a key, as text: Redis prints Lua numbers slowly
+local CARRY = 5   -- buckets for which unused pace may be made up
 local FIRST, ENTRY = 26, 17   -- bytes of the request before its first key, and of a window
 
 local restamped   -- a clock that is far behind made units young again
@@ -193,7 +194,7 @@ while true do
       end
     end
     local bytes, ring = nil, PREAMBLE + HEADER * windows
-    local due = now - (newest - 3) * width   -- now, as paid counts
+    local due = now - (newest - CARRY) * width   -- now, as paid counts
     for at = PREAMBLE, ring - 1, HEADER do
       local a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s, n = byte(request, p + 1, p + 17)
       local ceiling, reserve = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
@@ -258,7 +259,7 @@ while true do
 
       -- A lane's pace is a debt that is paid off with time: a call is let in when
       -- nothing is owed, and what anybody spends adds to it, as it adds to the
-      -- window. Time left unused is made up for within three buckets, so that no
+      -- window. Time left unused is made up for within CARRY buckets, so that no
       -- cost loses to its own coarseness, nor a caller that comes a little late.
       local paid1, paid2 = e + f * 256 + g * 65536 + h * 16777216, i + j * 256 + l * 65536 + m * 16777216
       if lane > 0 then
@@ -281,7 +282,7 @@ while true do
       q = cur % 256 cur = (cur - q) / 256
       r = cur % 256
       if sync > 0 then
-        if paid1 < due - 3 * width then paid1 = due - 3 * width end
+        if paid1 < due - CARRY * width then paid1 = due - CARRY * width end
         paid1 = paid1 + charge * sync
         paid1 = paid1 - paid1 % 1
         e = paid1 % 256 paid1 = (paid1 - e) / 256
@@ -290,7 +291,7 @@ while true do
         h = (paid1 - g) / 256
       end
       if backfill > 0 then
-        if paid2 < due - 3 * width then paid2 = due - 3 * width end
+        if paid2 < due - CARRY * width then paid2 = due - CARRY * width end
         paid2 = paid2 + charge * backfill
         paid2 = paid2 - paid2 % 1
         i = paid2 % 256 paid2 = (paid2 - i) / 256

@@ -66,7 +66,7 @@ start_redis
 guard_redis
 say "testing, with redis-server at $REDIS_URL"
 started=$SECONDS
-go test -race -p 2 -timeout 6m "$@"
+go test -race -p 2 -parallel 8 -timeout 6m "$@"
 if [ -x scripts/test-js-client.sh ]; then
   say "testing with Google's client for JavaScript"
   scripts/test-js-client.sh
