@@ -21,6 +21,7 @@ import (
 var (
 	errNoHistoryID = errors.New("the profile names no history id")
 	errNoID        = errors.New("no message id")
+	errNoMessage   = errors.New("the answer holds no message")
 	errWrongID     = errors.New("the answer is about another message")
 	errNoRaw       = errors.New("the answer holds no raw message")
 )
@@ -144,6 +145,8 @@ func sortBroken(err error) (jobs.Class, string) {
 		return jobs.ClassTransient, "badRaw"
 	case is(errNoHistoryID):
 		return jobs.ClassTransient, "noHistoryID"
+	case is(errNoMessage):
+		return jobs.ClassTransient, "noMessage"
 	case is(errWrongID):
 		return jobs.ClassTransient, "wrongID"
 	}

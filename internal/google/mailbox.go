@@ -105,10 +105,14 @@ func (m *Mailbox) Fetch(ctx context.Context, id string, use func(jobs.Fetched) e
 	return use(fetched)
 }
 
-// decode reads a message's fields, any of which Google may leave out. A message
-// without a raw field is an empty one, unless it says that it is not.
+// decode reads a message's fields, any of which but the id Google may leave out:
+// an answer without it holds no message. A message without a raw field is an
+// empty one, unless it says that it is not.
 func decode(id string, message *gmail.Message) (jobs.Fetched, error) {
-	if message.Id != "" && message.Id != id {
+	if message.Id == "" {
+		return jobs.Fetched{}, errNoMessage
+	}
+	if message.Id != id {
 		return jobs.Fetched{}, fmt.Errorf("%w: asked for %s, got %s", errWrongID, id, message.Id)
 	}
 	if message.Raw == "" && message.SizeEstimate > 0 {

@@ -105,11 +105,13 @@ func TestFaultsOfGoogleHaveTheirClass(t *testing.T) {
 		{"page instead of an answer", fakegoogle.Fault{Status: 200, HTML: true}, jobs.ClassTransient, "badJSON"},
 		{"connection reset", fakegoogle.Fault{Close: true}, jobs.ClassTransient, ""},
 		{"cut in the middle", fakegoogle.Fault{Truncate: true}, jobs.ClassTransient, "truncated"},
-		{"nothing in the answer", fakegoogle.Fault{Status: 200, Body: "{}"}, "", ""},
+		{"nothing in the answer", fakegoogle.Fault{Status: 200, Body: "{}"}, jobs.ClassTransient, "noMessage"},
+		{"a message without a name", fakegoogle.Fault{Status: 200, Body: `{"raw":"eA"}`}, jobs.ClassTransient, "noMessage"},
+		{"an empty message", fakegoogle.Fault{Status: 200, Body: `{"id":"ID"}`}, "", ""},
 		{"empty answer", fakegoogle.Fault{Status: 200, Body: " "}, jobs.ClassTransient, "badJSON"},
 		{"another message", fakegoogle.Fault{Status: 200, Body: `{"id":"other","raw":"eA"}`}, jobs.ClassTransient, "wrongID"},
-		{"no raw", fakegoogle.Fault{Status: 200, Body: `{"sizeEstimate":9}`}, jobs.ClassTransient, "badRaw"},
-		{"raw that is no base64", fakegoogle.Fault{Status: 200, Body: `{"raw":"!!"}`}, jobs.ClassTransient, "badRaw"},
+		{"no raw", fakegoogle.Fault{Status: 200, Body: `{"id":"ID","sizeEstimate":9}`}, jobs.ClassTransient, "badRaw"},
+		{"raw that is no base64", fakegoogle.Fault{Status: 200, Body: `{"id":"ID","raw":"!!"}`}, jobs.ClassTransient, "badRaw"},
 		{"a field of another kind", fakegoogle.Fault{Status: 200, Body: `{"historyId":"99999999999999999999999"}`}, jobs.ClassTransient, "badJSON"},
 		{"gone", fakegoogle.Fault{Reason: "notFound"}, jobs.ClassGone, "notFound"},
 		{"quota", fakegoogle.Fault{Reason: "rateLimitExceeded"}, jobs.ClassQuota, "rateLimitExceeded"},
@@ -120,6 +122,7 @@ func TestFaultsOfGoogleHaveTheirClass(t *testing.T) {
 			fake, box, url := newFake(t, fakegoogle.Options{})
 			id := box.Add([]byte("Subject: x\r\n\r\n" + strings.Repeat("body ", 2000)))
 			tt.fault.Method = "gmail.users.messages.get"
+			tt.fault.Body = strings.ReplaceAll(tt.fault.Body, "ID", id)
 			if err := fake.AddFault(tt.fault); err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +195,7 @@ func TestRequestsAskAsGmailWantsThem(t *testing.T) {
 		mu.Lock()
 		seen[r.URL.Path] = r
 		mu.Unlock()
-		fmt.Fprint(w, `{"historyId":"7","emailAddress":"ann@example.com","messages":[{"id":"a"},null,{"id":""}],"raw":"eA=="}`)
+		fmt.Fprint(w, `{"id":"a/b?c","historyId":"7","emailAddress":"ann@example.com","messages":[{"id":"a"},null,{"id":""}],"raw":"eA=="}`)
 	}))
 	t.Cleanup(server.Close)
 	m := open(t, newTestGoogle(t, Options{Endpoint: server.URL}))
@@ -250,7 +253,7 @@ func TestDecodeTakesAnyPadding(t *testing.T) {
 	for n := range 20 {
 		raw := bytes.Repeat([]byte{0xfb, 0xff, 0xbf}, n)[:n]
 		for _, coding := range []*base64.Encoding{base64.URLEncoding, base64.RawURLEncoding} {
-			got, err := decode("a", &gmail.Message{Raw: coding.EncodeToString(raw)})
+			got, err := decode("a", &gmail.Message{Id: "a", Raw: coding.EncodeToString(raw)})
 			if err != nil || !bytes.Equal(got.Raw, raw) {
 				t.Errorf("%d bytes became %q, %v", n, got.Raw, err)
 			}
