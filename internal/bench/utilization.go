@@ -60,13 +60,13 @@ type BacklogReport struct {
 }
 
 // The backlogs, all at once: three prices under every meter. The limits are such
-// that the prices are what matters and not the machine: some 20 to 40 calls a
+// that the prices are what matters and not the machine: some 13 to 24 calls a
 // second each.
 func utilizationBacklogs() []backlog {
 	var all []backlog
 	for _, list := range []backlog{
-		{prices: "gmail-legacy", cost: 5, limit: 1500, messages: 2300},
-		{prices: "gmail-2026-05", cost: 20, limit: 3000, messages: 1150},
+		{prices: "gmail-legacy", cost: 5, limit: 900, messages: 1400},
+		{prices: "gmail-2026-05", cost: 20, limit: 2400, messages: 930},
 		{prices: "gmail-2026-10", cost: 60, limit: 6000, messages: 770},
 	} {
 		for _, meter := range []string{"fixed", "sliding", "bucket"} {
@@ -78,14 +78,16 @@ func utilizationBacklogs() []backlog {
 	return all
 }
 
-// guardBacklogs fill all of the limit. They run at half the others' speed, so
-// that a busy machine delays calls by less than the guard.
+// guardBacklogs fill all of the limit. They run at half the others' speed, since
+// a machine that delays a call by more than the guard is no better than a network
+// that does; slower still, and their waits for a full window would go through the
+// queue, which leaves the window less than full.
 func guardBacklogs() []backlog {
 	var all []backlog
 	for _, meter := range []string{"fixed", "sliding"} {
 		for _, guard := range []bool{true, false} {
 			all = append(all, backlog{
-				prices: "gmail-2026-05", cost: 20, limit: 6000, messages: 1450, accounts: 2,
+				prices: "gmail-2026-05", cost: 20, limit: 3000, messages: 740, accounts: 2,
 				meter: meter, scale: 5, jitter: 40 * time.Millisecond, guard: guard, ceiling: 1,
 			})
 		}
