@@ -15,7 +15,8 @@ import (
 // result is the outcome for the metrics, unless the caller has given a better
 // one.
 func (s *slice) conclude(ctx context.Context, end ending, outcome string) (string, error) {
-	name := map[how]string{goesOn: "continued", paused: "paused", refused: "refused", broke: "failed", lost: "lost"}[end.how]
+	end = s.orGiveUp(end)
+	name := map[how]string{goesOn: "continued", paused: "paused", refused: "refused", broke: "backed-off", lost: "lost"}[end.how]
 	if end.how == ends {
 		name = string(end.fin.State)
 	}
@@ -74,17 +75,28 @@ func (s *slice) waitForQuota(ctx context.Context, end ending) error {
 	return s.park(ctx, jobs.Park{For: end.why, Until: until, Refused: true}, time.Until(until))
 }
 
-// backOff parks a slice in which something broke, or fails the job when that
-// has happened too often with no progress between.
-func (s *slice) backOff(ctx context.Context, end ending) error {
-	failures := s.job.Failures
+// orGiveUp turns a slice in which something broke into the end of its job when
+// that has happened too often with no progress between.
+func (s *slice) orGiveUp(end ending) ending {
+	failures := s.failuresBefore()
+	if end.how != broke || failures < s.opts.FailureBudget {
+		return end
+	}
+	return ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: fmt.Sprintf(
+		"gave up after %d failures in a row without progress, the last: %v; mend the cause, then start the backfill again", failures+1, end.err)}}
+}
+
+// failuresBefore counts the failures since the last progress, this slice's aside.
+func (s *slice) failuresBefore() int {
 	if s.progress {
-		failures = 0
+		return 0
 	}
-	if failures >= s.opts.FailureBudget {
-		return s.finish(ctx, jobs.Finish{State: jobs.Failed, Error: fmt.Sprintf(
-			"gave up after %d failures in a row without progress, the last: %v; mend the cause, then start the backfill again", failures+1, end.err)})
-	}
+	return s.job.Failures
+}
+
+// backOff parks a slice in which something broke.
+func (s *slice) backOff(ctx context.Context, end ending) error {
+	failures := s.failuresBefore()
 	s.log.Warn("slice failed", zap.String("job", s.job.ID), zap.Int("failures", failures+1), zap.Error(end.err))
 	wait := backoff(time.Second, failures)
 	return s.park(ctx, jobs.Park{For: clip(end.why), Until: time.Now().Add(wait), Failure: clip(end.err.Error())}, wait)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"headroom/jobs"
 )
 
@@ -80,6 +82,11 @@ func TestAnOutageThatLastsFailsTheJob(t *testing.T) {
 		}
 		if row.Progress.Failed != 0 {
 			t.Errorf("row = %+v, want no item blamed", row)
+		}
+		for outcome, want := range map[string]float64{"backed-off": 20, "failed": 1} {
+			if got := testutil.ToFloat64(b.metrics.slices.WithLabelValues("backfill", outcome)); got != want {
+				t.Errorf("%v slices counted as %s, want %v: a pause is not the end", got, outcome, want)
+			}
 		}
 	})
 }
