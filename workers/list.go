@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 
 // list brings the listing to its end, page by page; it returns nil when it is
 // complete. The mailbox's history id is pinned before the first page is asked
-// for, so that whatever changes during the crawl can be read from there on.
+// for, so that whatever changes during the crawl can be read from there on; a
+// run after another asks for the profile as well, for how much there is now.
 // Calls is the context of calls to Google, see [slice.callContext].
 func (s *slice) list(ctx, calls context.Context) *ending {
-	if s.job.Checkpoint.HistoryID == 0 {
+	first := s.job.Progress.Listed == 0 && s.job.Progress.Expected == 0
+	if first || s.job.Checkpoint.HistoryID == 0 {
 		profile, err := s.box.Profile(calls)
 		if err != nil {
 			return endingOfCall(ctx, calls, fmt.Errorf("profile of %s: %w", s.job.Account, err), time.Now())
@@ -22,7 +25,7 @@ func (s *slice) list(ctx, calls context.Context) *ending {
 		if err := s.opts.Store.SaveProfile(ctx, s.ref, profile); err != nil {
 			return breaks(fmt.Errorf("save profile of %s: %w", s.job.Account, err))
 		}
-		s.job.Checkpoint.HistoryID = profile.HistoryID
+		s.job.Checkpoint.HistoryID = cmp.Or(s.job.Checkpoint.HistoryID, profile.HistoryID)
 	}
 	restarted := false
 	for !s.job.Checkpoint.Listed {

@@ -35,6 +35,17 @@ func TestAListingGoesOnInTheNextSlice(t *testing.T) {
 	})
 }
 
+func TestARunAfterAnotherKeepsItsHistoryIDAndAsksHowMuchThereIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 30})
+		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Checkpoint.HistoryID = 42 })
+		row := b.toEnd()
+		if row.Checkpoint.HistoryID != 42 || row.Progress.Expected != 30 || b.box.made("profile") != 1 {
+			t.Errorf("row = %+v after %d profiles, want history id 42 and 30 expected after 1", row, b.box.made("profile"))
+		}
+	})
+}
+
 func TestADeadPageTokenStartsTheListingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 40, perPage: 10})

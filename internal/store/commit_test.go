@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,33 @@ func TestAnOlderMessageNeverReplacesANewerOne(t *testing.T) {
 		got := must[jobs.Message](t)(s.Message(ctx, ann, id))
 		if got.HistoryID != want.history || got.Labels[0] != want.label {
 			t.Errorf("message whose stored row is %s: history %d, labels %q; want %d, %s", id, got.HistoryID, got.Labels, want.history, want.label)
+		}
+	}
+}
+
+func TestStoredIDVaries(t *testing.T) {
+	s, job := claimed(t)
+	ctx := t.Context()
+	if id, err := s.StoredID(ctx, ann); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("StoredID of nothing = %q, %v, want ErrNotFound", id, err)
+	}
+	want := []string{"1a", "5a", "9a", "ca"}
+	must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), jobs.Page{IDs: want}))
+	var results []jobs.Result
+	for _, id := range want {
+		results = append(results, stored(id))
+	}
+	must[jobs.Job](t)(s.Commit(ctx, job.Ref(), results))
+	seen := map[string]bool{}
+	for range 64 {
+		seen[must[string](t)(s.StoredID(ctx, "Ann@example.com"))] = true
+	}
+	if len(seen) < 2 {
+		t.Errorf("StoredID always returns %v, want one of %q", seen, want)
+	}
+	for id := range seen {
+		if !slices.Contains(want, id) {
+			t.Errorf("StoredID returns %q, which is not stored", id)
 		}
 	}
 }

@@ -12,8 +12,10 @@ import (
 // live already is returned as it is, with created false. One that has ended
 // starts over: under the next epoch, queued, with its listing, items, counters
 // and failure list cleared. Stored messages stay, so they are not fetched
-// again. Of concurrent calls, one creates. The error is [jobs.ErrNotFound] when
-// there is no such account.
+// again; as long as there are any, the history id that was pinned before they
+// were read stays too, since what changed since then has yet to be read. Of
+// concurrent calls, one creates. The error is [jobs.ErrNotFound] when there is
+// no such account.
 func (s *Store) StartBackfill(ctx context.Context, email string) (job jobs.Job, created bool, err error) {
 	for done := false; !done; {
 		err := s.write(ctx, func(x *tx) (err error) {
@@ -81,8 +83,15 @@ func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err 
 	if _, err := x.ExecContext(ctx, "DELETE FROM failures WHERE job = ?", r.num); err != nil {
 		return false, fmt.Errorf("clear failures: %w", err)
 	}
+	pinned := r.Checkpoint.HistoryID
+	if _, err := x.storedID(ctx, r.Account, ""); errors.Is(err, jobs.ErrNotFound) {
+		pinned = 0
+	} else if err != nil {
+		return false, err
+	}
 	r.Job = jobs.Job{
-		ID: r.ID, Kind: r.Kind, Account: r.Account, Project: project,
+		Checkpoint: jobs.Checkpoint{HistoryID: pinned},
+		ID:         r.ID, Kind: r.Kind, Account: r.Account, Project: project,
 		State: jobs.Queued, Epoch: r.Epoch + 1, CreatedAt: r.CreatedAt,
 	}
 	return true, x.save(ctx, r)

@@ -68,7 +68,8 @@ func TestRunAgainStartsOverAndKnowsWhatIsStored(t *testing.T) {
 		t.Fatalf("StartBackfill = created %v, %v", created, err)
 	}
 	want := jobs.Job{ID: job.ID, Kind: jobs.MailBackfill, Account: ann, Project: "prod", State: jobs.Queued,
-		Epoch: ended.Epoch + 1, CreatedAt: ended.CreatedAt, UpdatedAt: again.UpdatedAt}
+		Epoch: ended.Epoch + 1, CreatedAt: ended.CreatedAt, UpdatedAt: again.UpdatedAt,
+		Checkpoint: jobs.Checkpoint{HistoryID: 42}} // what changed since has yet to be read
 	if diff := cmp.Diff(want, again); diff != "" {
 		t.Errorf("the new run (-want +got):\n%s", diff)
 	}
@@ -80,13 +81,31 @@ func TestRunAgainStartsOverAndKnowsWhatIsStored(t *testing.T) {
 	}
 
 	job = must[jobs.Job](t)(s.Claim(ctx, again.Ref(), hour))
+	if err := s.SaveProfile(ctx, job.Ref(), jobs.Profile{Messages: 3, HistoryID: 60}); err != nil {
+		t.Fatal(err)
+	}
 	listed := must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), jobs.Page{IDs: []string{"c", "b", "a"}}))
 	if p := listed.Progress; p.Listed != 3 || p.Known != 2 || p.Stored != 0 {
 		t.Errorf("progress of the new run's listing = %+v, want 2 of 3 known", p)
 	}
+	if listed.Checkpoint.HistoryID != 42 || listed.Progress.Expected != 3 {
+		t.Errorf("the new run's history id is %d, expected %d; want the older id, 42, and 3", listed.Checkpoint.HistoryID, listed.Progress.Expected)
+	}
 	todo := must[[]jobs.Item](t)(s.NextItems(ctx, job.Ref(), 0, 10))
 	if diff := cmp.Diff([]jobs.Item{{Seq: 3, ID: "a"}}, todo); diff != "" {
 		t.Errorf("left to do (-want +got):\n%s", diff)
+	}
+}
+
+func TestRunAgainPinsAnewWhereNothingIsStored(t *testing.T) {
+	s, job := claimed(t)
+	if err := s.SaveProfile(t.Context(), job.Ref(), jobs.Profile{Messages: 3, HistoryID: 42}); err != nil {
+		t.Fatal(err)
+	}
+	must[jobs.Job](t)(s.Finish(t.Context(), job.Ref(), jobs.Finish{State: jobs.Failed}))
+	again, _, err := s.StartBackfill(t.Context(), ann)
+	if err != nil || again.Checkpoint.HistoryID != 0 {
+		t.Errorf("StartBackfill = history id %d, %v; want none pinned", again.Checkpoint.HistoryID, err)
 	}
 }
 

@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"headroom/jobs"
@@ -38,6 +40,30 @@ func (s *Store) CountMessages(ctx context.Context, account string) (int64, error
 		return 0, fmt.Errorf("count messages of %s: %w", account, err)
 	}
 	return n, nil
+}
+
+// StoredID returns the id of some stored message of an account, each time
+// another where there are several, or [jobs.ErrNotFound].
+func (s *Store) StoredID(ctx context.Context, account string) (string, error) {
+	var id string
+	err := s.read(ctx, func(x *tx) (err error) {
+		// Ids of Google's are hexadecimal, so this is somewhere in their midst.
+		from := fmt.Sprintf("%04x", rand.IntN(1<<16))
+		if id, err = x.storedID(ctx, normal(account), from); errors.Is(err, jobs.ErrNotFound) {
+			id, err = x.storedID(ctx, normal(account), "")
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("a stored message of %s: %w", account, err)
+	}
+	return id, nil
+}
+
+// storedID returns the first id from from on, or [jobs.ErrNotFound].
+func (x *tx) storedID(ctx context.Context, account, from string) (id string, err error) {
+	err = x.QueryRowContext(ctx, "SELECT id FROM messages WHERE account = ? AND id >= ? ORDER BY id LIMIT 1", account, from).Scan(&id)
+	return id, notFound(err)
 }
 
 func scanMessage(scan func(...any) error, m *jobs.Message) error {
