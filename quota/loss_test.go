@@ -143,7 +143,11 @@ func through(t *testing.T, rdb redis.UniversalClient, event func() error) {
 		defer close(done)
 		tr.run(ctx)
 	}()
-	wait(ctx, 4*time.Second) // the window is full
+	for deadline := time.Now().Add(30 * time.Second); tr.fake.Meter().User(lossUser).MostInWindow < lossLimit*7/10; {
+		if wait(ctx, 50*time.Millisecond); time.Now().After(deadline) {
+			t.Fatal("the window did not fill")
+		}
+	}
 	if err := event(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,9 +165,6 @@ func through(t *testing.T, rdb redis.UniversalClient, event func() error) {
 		report.MostInWindow, report.Limit, tr.people, tr.denied, tr.unknown)
 	if report.WindowsOverLimit != 0 || report.Refused != 0 {
 		t.Errorf("the fake saw %d windows over the limit and refused %d calls", report.WindowsOverLimit, report.Refused)
-	}
-	if report.MostInWindow < lossLimit/2 { // else the loss would not have mattered
-		t.Errorf("the most in a window is %d, limit %d", report.MostInWindow, lossLimit)
 	}
 	if tr.unknown == 0 || early > 4 { // four callers may have been on a slow way
 		t.Errorf("the background was told %d times that the windows are unknown, and made %d calls in the first half of the window after it", tr.unknown, early)

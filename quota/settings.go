@@ -233,9 +233,21 @@ func (p *plan) interval(name string, limit Limit, project Project, lane Lane) (i
 
 // keys names the strings that the scripts touch, in the order that they expect.
 // Limits and lanes are not part of the names: processes in which they differ
-// count together. Addresses that differ in case are one user.
+// count together. Addresses that differ in the case of A to Z are one user.
 func (p *plan) keys(user string) []string {
-	return []string{p.base + p.shape + ":project", p.base + p.shape + ":user:" + strings.ToLower(user), p.base + "shapes"}
+	return []string{p.base + p.shape + ":project", p.base + p.shape + ":user:" + lower(user), p.base + "shapes"}
+}
+
+// lower folds A to Z. The lower case of other letters may be another user: that
+// of the Kelvin sign is k.
+func lower(user string) string {
+	folded := []byte(user)
+	for i, c := range folded {
+		if 'A' <= c && c <= 'Z' {
+			folded[i] = c + ('a' - 'A')
+		}
+	}
+	return string(folded)
 }
 
 // request packs the first argument of take and settle.
