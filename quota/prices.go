@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,11 +18,15 @@ import (
 //go:embed prices/*.yaml
 var priceFiles embed.FS
 
-// The limits that a price list may name.
+// The limits that every price list has. It may have more of the form user-NAME or
+// project-NAME, for instance a user-burst of some seconds.
 const (
 	LimitUserMinute    = "user-minute"
 	LimitProjectMinute = "project-minute"
 )
+
+// maxPeriod is the longest window that a ledger keeps.
+const maxPeriod = 4 * time.Minute
 
 // A PriceList is a dated, sourced table of the limits and costs of one of
 // Google's APIs. Google changes both, so they are data; every value says
@@ -38,6 +43,8 @@ type PriceList struct {
 
 	dearest int64
 }
+
+var limitName = regexp.MustCompile(`^(user|project)-[a-z0-9]+$`)
 
 // Source says where values come from, and when they were looked up.
 type Source struct {
@@ -140,8 +147,9 @@ func (l *PriceList) validate() error {
 	}
 	for name, limit := range l.Limits {
 		key := "limits." + name
-		if name != LimitUserMinute && name != LimitProjectMinute {
-			bad("%s: unknown limit", key)
+		minute := name == LimitUserMinute || name == LimitProjectMinute
+		if !limitName.MatchString(name) || name == LimitProjectDay {
+			bad("%s: a limit is named user-NAME or project-NAME, and a day is a budget", key)
 		}
 		if limit.Units < 1 || limit.Units > maxUnits {
 			bad("%s.units: %d is not from 1 to %d", key, limit.Units, maxUnits)
@@ -149,8 +157,11 @@ func (l *PriceList) validate() error {
 		if want, _, _ := strings.Cut(name, "-"); limit.Per != want {
 			bad("%s.per: %q, want %q", key, limit.Per, want)
 		}
-		if limit.Period != time.Minute {
+		if minute && limit.Period != time.Minute {
 			bad("%s.period: %s, want 1m", key, limit.Period)
+		}
+		if limit.Period < time.Second || limit.Period > maxPeriod || limit.Period%time.Second != 0 {
+			bad("%s.period: %s is not a number of seconds up to %s", key, limit.Period, maxPeriod)
 		}
 		source(key, limit.Source)
 	}

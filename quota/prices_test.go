@@ -1,8 +1,12 @@
 package quota_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
 )
@@ -107,4 +111,51 @@ func TestWithLimit(t *testing.T) {
 	if _, err := list.WithLimit("user-hour", 5); err == nil {
 		t.Error("an unknown limit was accepted")
 	}
+}
+
+// TestBurstWindow adds a window of ten seconds to a price list.
+func TestBurstWindow(t *testing.T) {
+	list, err := quota.ParseList([]byte(`
+name: bursts
+api: gmail
+date: 2026-11-29
+sources:
+  docs: {url: "an operator's experience", date: 2026-11-29}
+limits:
+  user-minute: {units: 4000, per: user, period: 60s, verified: true}
+  user-burst: {units: 1000, per: user, period: 10s, verified: false}
+  project-minute: {units: 100000, per: project, period: 60s, verified: true}
+costs:
+  gmail.users.messages.get: {units: 20, verified: true}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
+		ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{list}}, 1)
+		now := time.UnixMicro(1_790_000_000_300_000)
+		ledger.SetNow(func() time.Time { return now })
+		take := func(cost int64) error {
+			_, err := ledger.Take(t.Context(), quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}, "gmail", cost)
+			return err
+		}
+		if err := take(1000); err != nil {
+			t.Fatal(err)
+		}
+		var denied *quota.DeniedError
+		// Ten seconds, the guard, and the rest of the bucket.
+		if err := take(20); !errors.As(err, &denied) || denied.Limit != "user-burst" || denied.RetryAfter != 11_700*time.Millisecond {
+			t.Errorf("after a burst: got %v", err)
+		}
+		for range 3 {
+			now = now.Add(12 * time.Second)
+			if err := take(1000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(12 * time.Second)
+		if err := take(1000); !errors.As(err, &denied) || denied.Limit != quota.LimitUserMinute {
+			t.Errorf("after a minute of bursts: got %v, want the minute to bind", err)
+		}
+	})
 }
