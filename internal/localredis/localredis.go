@@ -4,10 +4,12 @@
 package localredis
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,8 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Server is one redis-server process. Its methods are safe for concurrent use.
@@ -25,9 +25,9 @@ type Server struct {
 	args []string
 	dir  string // working folder, removed by Stop
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
-	log *bytes.Buffer
+	mu    sync.Mutex
+	cmd   *exec.Cmd     // nil: not running
+	ended chan struct{} // closed when the process of cmd is gone
 }
 
 // Start runs the redis-server found on PATH and waits until it answers. Args are
@@ -78,7 +78,12 @@ func (s *Server) Restart(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start redis-server (install it, or give the URL of a running one): %w", err)
 	}
-	s.cmd, s.log = cmd, log
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // it is killed in the end
+	}()
+	s.cmd, s.ended = cmd, ended
 	if err := s.waitReady(ctx); err != nil {
 		s.stopLocked(syscall.SIGKILL)
 		return fmt.Errorf("redis-server on %s: %w: %s", s.Addr, err, bytes.TrimSpace(log.Bytes()))
@@ -89,19 +94,43 @@ func (s *Server) Restart(ctx context.Context) error {
 func (s *Server) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1})
-	defer rdb.Close()
 	for {
-		err := rdb.Ping(ctx).Err()
+		err := ping(ctx, s.Addr)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return err
+		case <-s.ended:
+			return errors.New("it has ended")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// ping asks for a PONG in Redis' own words: a client's library would log every
+// refused attempt of the first moments.
+func ping(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if answer != "+PONG\r\n" {
+		return fmt.Errorf("answered %q", answer)
+	}
+	return nil
 }
 
 // Kill ends the process at once, as a crash would. Restart brings it back.
@@ -134,7 +163,7 @@ func (s *Server) stopLocked(sig os.Signal) {
 		return
 	}
 	s.cmd.Process.Signal(sig)
-	s.cmd.Wait()
+	<-s.ended
 	s.cmd = nil
 }
 
