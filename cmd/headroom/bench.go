@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,6 +51,9 @@ usage.`,
 			}
 			figures, err := b.Run(cmd.Context(), o)
 			if err != nil {
+				if cmd.Context().Err() != nil { // whatever failed, it failed because of that
+					return errors.New("the benchmark was stopped before its end")
+				}
 				return err
 			}
 			if err := printFigures(cmd, g, figures); err != nil {

@@ -182,7 +182,10 @@ func (w *requeueWatch) untilDone(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the backfill was not done in time: %s, %d of %d stored", job.State, job.Progress.Stored, requeueMessages)
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return ctx.Err()
+			}
+			return fmt.Errorf("the backfill was not done within %s: %s, %d of %d stored", requeueBound, job.State, job.Progress.Stored, requeueMessages)
 		}
 	}
 }
