@@ -41,6 +41,9 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
   headroom fake-google --mailbox ann@example.com=mail.mbox --meter bucket --scale 10`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Scale < 1 {
+				return usagef("--scale %d is not at least 1", o.Scale)
+			}
 			_, log, err := g.setUp(cmd)
 			if err != nil {
 				return err
@@ -87,8 +90,8 @@ func stopFake(ctx context.Context, shutdown func(context.Context) error) error {
 func loadMailboxes(fake *fakegoogle.Server, specs []string) (fakeStarted, error) {
 	started := fakeStarted{Mailboxes: []string{}}
 	for _, spec := range specs {
-		email, from, ok := strings.Cut(spec, "=")
-		if !ok || email == "" || from == "" {
+		email, from, ok := cutMailbox(spec)
+		if !ok {
 			return fakeStarted{}, usagef("--mailbox %q must be EMAIL=PATH or EMAIL=generate:N", spec)
 		}
 		if err := fake.Load(email, from); err != nil {
@@ -97,4 +100,13 @@ func loadMailboxes(fake *fakegoogle.Server, specs []string) (fakeStarted, error)
 		started.Mailboxes = append(started.Mailboxes, email)
 	}
 	return started, nil
+}
+
+// cutMailbox splits EMAIL=PATH at the first = that follows the address' @: what
+// stands before the @ may hold one itself.
+func cutMailbox(spec string) (email, from string, ok bool) {
+	at := max(0, strings.Index(spec, "@"))
+	domain, from, ok := strings.Cut(spec[at:], "=")
+	email = spec[:at] + domain
+	return email, from, ok && email != "" && from != ""
 }
