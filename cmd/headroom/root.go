@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -23,7 +24,8 @@ type globals struct {
 	json   bool
 }
 
-func newRoot() *cobra.Command {
+// newRoot returns the command with all of its subcommands, which print on out.
+func newRoot(out io.Writer) *cobra.Command {
 	g := &globals{}
 	root := &cobra.Command{
 		Use:   "headroom",
@@ -64,11 +66,32 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or settings.`,
 		newDemo(g),
 		newFakeGoogle(g),
 	)
+	root.SetOut(out) // before completion is made, which keeps it
+	explainCompletion(root)
 	return root
+}
+
+// explainCompletion gives the commands that cobra makes what ours have.
+func explainCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		shells := cmd.Commands()
+		group(cmd)
+		cmd.Example = "  source <(headroom completion bash)"
+		for _, shell := range shells {
+			shell.Args = arguments(cobra.NoArgs)
+			shell.Long = strings.TrimSpace(shell.Long) + "\n\nExit codes: 0 printed, 1 failed, 2 wrong usage."
+			shell.Example = "  headroom completion " + shell.Name()
+		}
+	}
 }
 
 // group is a command that only holds others.
 func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.Long = cmd.Short + ".\n\nExit codes: 0 done, 1 failed, 2 wrong usage or settings."
 	cmd.Args = subcommandOnly
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return usagef("%s needs a subcommand; see %s --help", cmd.CommandPath(), cmd.CommandPath())
