@@ -18,7 +18,7 @@ func (s *Store) AddAccount(ctx context.Context, a jobs.Account) error {
 	if a.Project == "" {
 		return fmt.Errorf("account %q names no Google Cloud project", a.Email)
 	}
-	return s.write(ctx, func(x *tx) error {
+	return s.write(ctx, func(ctx context.Context, x *tx) error {
 		res, err := x.ExecContext(ctx, `INSERT INTO accounts (email, project, created_at) VALUES (?, ?, ?)
 			ON CONFLICT (email) DO NOTHING`, email, a.Project, x.now)
 		if err != nil {

@@ -23,9 +23,8 @@ func (s *Store) Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Res
 			return jobs.Job{}, fmt.Errorf("commit %s: %w", ref.TaskID(), err)
 		}
 	}
-	return s.owned(ctx, ref, "commit", func(x *tx, r *row) error {
-		b := &batch{tx: x, row: r, prepared: map[string]*sql.Stmt{}}
-		defer b.close()
+	return s.owned(ctx, inLine, ref, "commit", func(ctx context.Context, x *tx, r *row) error {
+		b := &batch{tx: x, row: r}
 		for _, res := range results {
 			if err := b.apply(ctx, res); err != nil {
 				return fmt.Errorf("item %q: %w", res.ID, err)
@@ -57,37 +56,14 @@ func valid(res jobs.Result) error {
 	return fmt.Errorf("item %q has the unknown outcome %q", res.ID, res.Outcome)
 }
 
-// batch is one Commit: a transaction on a job, with its statements prepared
-// once.
+// batch is one Commit: a transaction on a job.
 type batch struct {
 	*tx
-	row      *row
-	prepared map[string]*sql.Stmt
-}
-
-func (b *batch) close() {
-	for _, stmt := range b.prepared {
-		stmt.Close()
-	}
-}
-
-func (b *batch) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
-	if stmt := b.prepared[query]; stmt != nil {
-		return stmt, nil
-	}
-	stmt, err := b.PrepareContext(ctx, query)
-	if err == nil {
-		b.prepared[query] = stmt
-	}
-	return stmt, err
+	row *row
 }
 
 func (b *batch) exec(ctx context.Context, query string, args ...any) error {
-	stmt, err := b.stmt(ctx, query)
-	if err != nil {
-		return err
-	}
-	_, err = stmt.ExecContext(ctx, args...)
+	_, err := b.ExecContext(ctx, query, args...)
 	return err
 }
 
@@ -136,11 +112,7 @@ func (b *batch) settle(ctx context.Context, res jobs.Result) (attempts int, fres
 			notBefore = max(1, b.now+time.Until(res.RetryAt).Milliseconds())
 		}
 	}
-	stmt, err := b.stmt(ctx, settleItem)
-	if err != nil {
-		return 0, false, err
-	}
-	err = stmt.QueryRowContext(ctx, state, more, notBefore, b.row.num, res.ID).Scan(&attempts)
+	err = b.QueryRowContext(ctx, settleItem, state, more, notBefore, b.row.num, res.ID).Scan(&attempts)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, b.checkListed(ctx, res.ID)
 	}

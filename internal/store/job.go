@@ -18,7 +18,7 @@ import (
 // no such account.
 func (s *Store) StartBackfill(ctx context.Context, email string) (job jobs.Job, created bool, err error) {
 	for done := false; !done; {
-		err := s.write(ctx, func(x *tx) (err error) {
+		err := s.write(ctx, func(ctx context.Context, x *tx) (err error) {
 			job, created, done, err = x.startBackfill(ctx, normal(email))
 			return err
 		})

@@ -19,7 +19,7 @@ import (
 // each but the first, the row is returned as it is.
 func (s *Store) Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error) {
 	var job jobs.Job
-	err := s.write(ctx, func(x *tx) error {
+	err := s.write(ctx, func(ctx context.Context, x *tx) error {
 		r, err := x.load(ctx, ref.Job)
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (s *Store) Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration
 
 // Renew makes the owner's lease last for another lease from now.
 func (s *Store) Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) error {
-	_, err := s.owned(ctx, ref, "renew lease", func(x *tx, r *row) error {
+	_, err := s.owned(ctx, ahead, ref, "renew lease", func(_ context.Context, x *tx, r *row) error {
 		r.LeaseUntil = x.after(lease)
 		return nil
 	})
@@ -66,7 +66,7 @@ func (s *Store) Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration
 // EndSlice completes the owner's slice: the job's next one is due, and nobody
 // owns it.
 func (s *Store) EndSlice(ctx context.Context, ref jobs.TaskRef) (jobs.Job, error) {
-	return s.owned(ctx, ref, "end slice", func(x *tx, r *row) error {
+	return s.owned(ctx, ahead, ref, "end slice", func(_ context.Context, x *tx, r *row) error {
 		r.Slice++
 		r.LeaseUntil = time.Time{}
 		return nil
@@ -77,7 +77,7 @@ func (s *Store) EndSlice(ctx context.Context, ref jobs.TaskRef) (jobs.Job, error
 // owns it. A refusal counts as one, and as a trip back to the queue; a fault counts
 // as a failure; waiting for an item that is due later counts as neither.
 func (s *Store) Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.Job, error) {
-	return s.owned(ctx, ref, "park", func(x *tx, r *row) error {
+	return s.owned(ctx, ahead, ref, "park", func(_ context.Context, x *tx, r *row) error {
 		r.State = jobs.Waiting
 		r.WaitingFor, r.WaitUntil = clean(p.For), fromMillis(toMillis(p.Until))
 		r.LeaseUntil = time.Time{}
@@ -98,7 +98,7 @@ func (s *Store) Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jo
 	if !f.State.Terminal() {
 		return jobs.Job{}, fmt.Errorf("finish %s: state %q is not a terminal one", ref.TaskID(), f.State)
 	}
-	return s.owned(ctx, ref, "finish", func(x *tx, r *row) error {
+	return s.owned(ctx, ahead, ref, "finish", func(_ context.Context, x *tx, r *row) error {
 		r.State = f.State
 		r.LastError = clean(f.Error)
 		r.WaitingFor, r.WaitUntil = "", time.Time{}
@@ -113,7 +113,7 @@ func (s *Store) Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jo
 // epoch that the caller saw, or has ended.
 func (s *Store) TakeOver(ctx context.Context, id string, epoch int64) (jobs.Job, error) {
 	var job jobs.Job
-	err := s.write(ctx, func(x *tx) error {
+	err := s.write(ctx, func(ctx context.Context, x *tx) error {
 		r, err := x.load(ctx, id)
 		if err != nil {
 			return err

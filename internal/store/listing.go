@@ -16,7 +16,7 @@ const known = "known"
 // SaveProfile records what the mailbox says of itself. The history id is pinned
 // by the first call of a run; later ones leave it.
 func (s *Store) SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) error {
-	_, err := s.owned(ctx, ref, "save profile", func(x *tx, r *row) error {
+	_, err := s.owned(ctx, inLine, ref, "save profile", func(_ context.Context, _ *tx, r *row) error {
 		if r.Checkpoint.HistoryID == 0 {
 			r.Checkpoint.HistoryID = p.HistoryID
 		}
@@ -31,7 +31,7 @@ func (s *Store) SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Profil
 // whose message is stored already are known, and need no work. A page that
 // brought a new id is progress, so it ends a row of refusals and failures.
 func (s *Store) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (jobs.Job, error) {
-	return s.owned(ctx, ref, "add listed page", func(x *tx, r *row) error {
+	return s.owned(ctx, inLine, ref, "add listed page", func(ctx context.Context, x *tx, r *row) error {
 		before := r.Progress.Listed
 		if err := x.addItems(ctx, r, p.IDs); err != nil {
 			return err
@@ -45,17 +45,14 @@ func (s *Store) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (j
 	})
 }
 
-func (x *tx) addItems(ctx context.Context, r *row, ids []string) error {
-	insert, err := x.PrepareContext(ctx, `INSERT INTO items (job, id, seq, state) VALUES (?, ?, ?,
+const insertItem = `INSERT INTO items (job, id, seq, state) VALUES (?, ?, ?,
 		CASE WHEN EXISTS (SELECT 1 FROM messages WHERE account = ? AND id = ?) THEN 'known' ELSE 'pending' END)
-		ON CONFLICT (job, id) DO NOTHING RETURNING state`)
-	if err != nil {
-		return fmt.Errorf("prepare to list: %w", err)
-	}
-	defer insert.Close()
+	ON CONFLICT (job, id) DO NOTHING RETURNING state`
+
+func (x *tx) addItems(ctx context.Context, r *row, ids []string) error {
 	for _, id := range ids {
 		var state string
-		err := insert.QueryRowContext(ctx, r.num, id, r.Progress.Listed+1, r.Account, id).Scan(&state)
+		err := x.QueryRowContext(ctx, insertItem, r.num, id, r.Progress.Listed+1, r.Account, id).Scan(&state)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // listed before
 		}
@@ -73,7 +70,7 @@ func (x *tx) addItems(ctx context.Context, r *row, ids []string) error {
 // RestartListing makes the listing start from the top, for when its page token
 // no longer works. The ids listed so far stay, and what was done of them.
 func (s *Store) RestartListing(ctx context.Context, ref jobs.TaskRef) error {
-	_, err := s.owned(ctx, ref, "restart listing", func(x *tx, r *row) error {
+	_, err := s.owned(ctx, inLine, ref, "restart listing", func(_ context.Context, _ *tx, r *row) error {
 		r.Checkpoint.PageToken, r.Checkpoint.Listed = "", false
 		return nil
 	})

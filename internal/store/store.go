@@ -15,8 +15,8 @@
 //     count, and are never computed by counting rows.
 //   - A message row is written after its blob, so every row's blob exists.
 //
-// Readers never wait for writers. Writers wait for each other, each for the few
-// milliseconds of one transaction.
+// Readers never wait for writers. The writers of one process share transactions
+// of a few milliseconds; those of several wait for each other's.
 package store
 
 import (
@@ -40,7 +40,8 @@ type Options struct {
 // Store is an open store. It is safe for concurrent use, also with other
 // processes that have the same file open.
 type Store struct {
-	writer *sql.DB // one connection, so that writers of one process wait in line and not by polling
+	writer *sql.DB // one connection, line's
+	line   *writer // where writers of one process wait, in line and not by polling
 	reader *sql.DB
 	blobs  blobs
 	log    *zap.Logger
@@ -68,6 +69,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err := migrate(ctx, s.writer, path, s.log); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.line = newWriter(context.WithoutCancel(ctx), s.writer, s.log)
 	if s.reader, err = openDB(path, readers, "query_only(1)"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -77,8 +79,12 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the store. Whatever was committed is safe.
+// Close closes the store, after the writes that are under way. Whatever was
+// committed is safe.
 func (s *Store) Close() error {
+	if s.line != nil {
+		s.line.close()
+	}
 	var errs []error
 	for _, db := range []*sql.DB{s.reader, s.writer} {
 		if db != nil {

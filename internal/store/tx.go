@@ -14,51 +14,49 @@ import (
 // clock is the store's clock: milliseconds since 1970, as the database tells.
 const clock = "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)"
 
-// tx is a transaction with the moment at which it began on the store's clock.
+// tx is a transaction with the moment on the store's clock at which it began
+// or, of one that [writer] shares among several, at which this one's part did.
 type tx struct {
-	*sql.Tx
+	querier
 	now int64
 }
 
 // after is the moment d from now.
 func (x *tx) after(d time.Duration) time.Time { return fromMillis(x.now + d.Milliseconds()) }
 
-// write runs fn in a transaction that holds the database's write lock from the
-// start, and commits unless fn fails.
-func (s *Store) write(ctx context.Context, fn func(*tx) error) error {
-	return transact(ctx, s.writer, nil, fn)
+func (x *tx) readClock(ctx context.Context) error {
+	if err := x.QueryRowContext(ctx, "SELECT "+clock).Scan(&x.now); err != nil {
+		return fmt.Errorf("read the store's clock: %w", err)
+	}
+	return nil
+}
+
+// write runs fn in a transaction that holds the database's write lock, and
+// undoes what it did if it fails. Fn must use the context that it is given.
+func (s *Store) write(ctx context.Context, fn func(context.Context, *tx) error) error {
+	return s.line.do(ctx, inLine, fn)
 }
 
 // read runs fn on one snapshot of the database, without any lock.
 func (s *Store) read(ctx context.Context, fn func(*tx) error) error {
-	return transact(ctx, s.reader, &sql.TxOptions{ReadOnly: true}, fn)
-}
-
-func transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, fn func(*tx) error) error {
-	t, err := db.BeginTx(ctx, opts)
+	t, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
-	defer t.Rollback() // does nothing after a commit
-	x := &tx{Tx: t}
-	if err := t.QueryRowContext(ctx, "SELECT "+clock).Scan(&x.now); err != nil {
-		return fmt.Errorf("read the store's clock: %w", err)
-	}
-	if err := fn(x); err != nil {
+	defer t.Rollback() // nothing was written
+	x := &tx{querier: t}
+	if err := x.readClock(ctx); err != nil {
 		return err
 	}
-	if err := t.Commit(); err != nil {
-		return fmt.Errorf("commit transaction: %w", err)
-	}
-	return nil
+	return fn(x)
 }
 
 // owned runs fn for the owner of the slice that ref names, in one transaction,
 // and saves what fn made of the job's row. It fails with [jobs.ErrStale] before
 // fn when ref is no longer the slice that holds the job's lease.
-func (s *Store) owned(ctx context.Context, ref jobs.TaskRef, verb string, fn func(*tx, *row) error) (jobs.Job, error) {
+func (s *Store) owned(ctx context.Context, u urgency, ref jobs.TaskRef, verb string, fn func(context.Context, *tx, *row) error) (jobs.Job, error) {
 	var job jobs.Job
-	err := s.write(ctx, func(x *tx) error {
+	err := s.line.do(ctx, u, func(ctx context.Context, x *tx) error {
 		r, err := x.load(ctx, ref.Job)
 		if err != nil {
 			return err
@@ -66,7 +64,7 @@ func (s *Store) owned(ctx context.Context, ref jobs.TaskRef, verb string, fn fun
 		if err := r.ownedBy(ref); err != nil {
 			return err
 		}
-		if err := fn(x, r); err != nil {
+		if err := fn(ctx, x, r); err != nil {
 			return err
 		}
 		if err := x.save(ctx, r); err != nil {
