@@ -9,6 +9,21 @@ import (
 	"headroom/jobs"
 )
 
+// granted is when the lease that a job was claimed with began, on our clock:
+// what its row says, which is on the store's, but not before it was asked for
+// nor after the answer. A claim that had to wait for its turn in the store
+// leaves the slice its whole lease all the same.
+func granted(job jobs.Job, lease time.Duration, asked, answered time.Time) time.Time {
+	began := job.LeaseUntil.Add(-lease)
+	switch {
+	case began.Before(asked):
+		return asked
+	case began.After(answered):
+		return answered
+	}
+	return asked.Add(began.Sub(asked)) // keeps the monotonic clock
+}
+
 // keepLease renews the lease that the slice took at claimed, every third of it,
 // until release is called, which waits for the renewing goroutine. The context
 // that it returns ends, with jobs.ErrStale or the error of the store as its cause, when the

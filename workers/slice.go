@@ -67,7 +67,7 @@ func (h *handler) ProcessTask(ctx context.Context, t *asynq.Task) (err error) {
 // run claims the job, works, and concludes. It returns the slice's outcome for
 // the metrics.
 func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
-	claimed := time.Now()
+	asked := time.Now()
 	job, err := h.opts.Store.Claim(ctx, ref, h.opts.Lease)
 	switch {
 	case errors.Is(err, jobs.ErrStale), errors.Is(err, jobs.ErrNotFound):
@@ -85,6 +85,7 @@ func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
 		return "error", fmt.Errorf("claim slice %s: %w", ref.TaskID(), err)
 	}
 
+	claimed := granted(job, h.opts.Lease, asked, time.Now())
 	s := &slice{
 		handler: h, job: job, ref: job.Ref(),
 		over: h.end(ctx, claimed), lasting: h.memory.get(job.ID),

@@ -214,6 +214,44 @@ func TestTheLeaseOfALongSliceIsKept(t *testing.T) {
 	})
 }
 
+// A busy store answers a claim late; the lease begins when it is granted.
+func TestAClaimThatWaitedLeavesTheWholeLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 20, latency: 100 * time.Millisecond})
+		b.store.hook = func(op string) error {
+			if op == "claim" {
+				<-time.After(8 * time.Second) // longer than the lease
+			}
+			return nil
+		}
+		if err := b.slice(b.ref); err != nil {
+			t.Fatalf("slice = %v, want nil", err)
+		}
+		if row := b.store.job(b.ref.Job); row.State != jobs.Completed || row.Progress.Stored != 20 || row.Epoch != 1 {
+			t.Errorf("row = %+v, want all 20 stored by the slice that waited", row)
+		}
+	})
+}
+
+func TestWhenALeaseBegan(t *testing.T) {
+	asked := time.Now()
+	answered := asked.Add(3 * time.Second)
+	for _, tt := range []struct {
+		name  string
+		until time.Duration // of a lease of 5s, on the store's clock, since asked
+		want  time.Duration // since asked
+	}{
+		{"in between", 7 * time.Second, 2 * time.Second},
+		{"a store whose clock is behind", -20 * time.Second, 0},
+		{"a store whose clock is ahead", time.Hour, 3 * time.Second},
+	} {
+		job := jobs.Job{LeaseUntil: asked.Add(tt.until)}
+		if got := granted(job, 5*time.Second, asked, answered).Sub(asked); got != tt.want {
+			t.Errorf("%s: granted %s after it was asked for, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestShutdownLetsASliceEndWithinASecond(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
