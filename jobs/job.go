@@ -1,9 +1,6 @@
 package jobs
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Kind says what a job brings where.
 type Kind string
@@ -96,4 +93,4 @@ func (j Job) Ref() TaskRef { return TaskRef{Job: j.ID, Epoch: j.Epoch, Slice: j.
 
 // BackfillID is the id of the backfill of an account's mailbox. There is one
 // per mailbox, so starting it twice gives the same job.
-func BackfillID(email string) string { return "backfill:" + strings.ToLower(email) }
+func BackfillID(email string) string { return "backfill:" + FoldAddress(email) }

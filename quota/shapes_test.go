@@ -78,6 +78,19 @@ func TestTwoShapesSideBySide(t *testing.T) {
 	})
 }
 
+func TestUsersDifferInAllButTheCaseOfASCII(t *testing.T) {
+	ledger := newLedger(t, newClient(t, "127.0.0.1:1"), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 8000)}}, 1)
+	keys := func(user string) string {
+		return strings.Join(ledger.Keys(quota.Caller{Project: "p", User: user, Lane: quota.Sync}, "gmail"), " ")
+	}
+	if keys("Kim@Example.COM") != keys("kim@example.com") {
+		t.Error("one user has two windows: Google does not tell capitals apart")
+	}
+	if keys("\u212Aim@example.com") == keys("kim@example.com") {
+		t.Error("two users share a window: the Kelvin sign is no k")
+	}
+}
+
 // TestDayBudget spends a day's budget: background lanes wait for midnight Pacific
 // Time, people only if the budget is hard.
 func TestDayBudget(t *testing.T) {

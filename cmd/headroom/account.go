@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/mail"
 	"text/tabwriter"
 	"time"
 
@@ -37,14 +36,15 @@ Exit codes: 0 added, 1 failed (the account exists, the project is unknown),
 			if project == "" {
 				return usagef("--project is missing; usage: %s", cmd.UseLine())
 			}
-			if a, err := mail.ParseAddress(args[0]); err != nil || a.Address != args[0] {
-				return usagef("%q is not an e-mail address such as ann@example.com", args[0])
+			email, err := jobs.ParseAddress(args[0])
+			if err != nil {
+				return &usageError{err}
 			}
 			cfg, log, err := g.setUp(cmd)
 			if err != nil {
 				return err
 			}
-			account, err := app.AddAccount(cmd.Context(), cfg, args[0], project, log)
+			account, err := app.AddAccount(cmd.Context(), cfg, email, project, log)
 			if err != nil {
 				return err
 			}

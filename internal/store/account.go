@@ -3,20 +3,20 @@ package store
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"headroom/jobs"
 )
 
-// AddAccount stores an account, its address in lower case. It sets CreatedAt
-// itself. The error is [jobs.ErrExists] when the address is there already.
+// AddAccount stores an account, its address as [jobs.ParseAddress] gives it. It
+// sets CreatedAt itself. The error is [jobs.ErrExists] when the address is there
+// already.
 func (s *Store) AddAccount(ctx context.Context, a jobs.Account) error {
-	email := normal(a.Email)
-	if local, domain, ok := strings.Cut(email, "@"); !ok || local == "" || domain == "" || strings.ContainsAny(email, " \t\r\n\x00") {
-		return fmt.Errorf("account %q is not an e-mail address", a.Email)
+	email, err := jobs.ParseAddress(a.Email)
+	if err != nil {
+		return fmt.Errorf("add account: %w", err)
 	}
 	if a.Project == "" {
-		return fmt.Errorf("account %q names no Google Cloud project", a.Email)
+		return fmt.Errorf("account %q names no Google Cloud project", email)
 	}
 	return s.write(ctx, func(ctx context.Context, x *tx) error {
 		res, err := x.ExecContext(ctx, `INSERT INTO accounts (email, project, created_at) VALUES (?, ?, ?)
@@ -31,8 +31,8 @@ func (s *Store) AddAccount(ctx context.Context, a jobs.Account) error {
 	})
 }
 
-// Account returns one account, or [jobs.ErrNotFound]. The case of the address
-// does not matter.
+// Account returns one account, or [jobs.ErrNotFound]. The case of A to Z in the
+// address does not matter.
 func (s *Store) Account(ctx context.Context, email string) (jobs.Account, error) {
 	var a jobs.Account
 	err := s.reader.QueryRowContext(ctx, "SELECT email, project, created_at FROM accounts WHERE email = ?", normal(email)).
@@ -51,7 +51,7 @@ func (s *Store) Accounts(ctx context.Context) ([]jobs.Account, error) {
 }
 
 // normal is the form of an address in the store.
-func normal(email string) string { return strings.ToLower(email) }
+func normal(email string) string { return jobs.FoldAddress(email) }
 
 func orElse(err, other error) error {
 	if err != nil {

@@ -185,7 +185,7 @@ func TestManyOpenANewFileAtOnce(t *testing.T) {
 func TestAccountsIgnoreCase(t *testing.T) {
 	s := fresh(t)
 	ctx := t.Context()
-	for _, email := range []string{"Zoe@Example.com", ann} {
+	for _, email := range []string{"Zoe@Example.com", ann, "Kim@example.com"} {
 		if err := s.AddAccount(ctx, jobs.Account{Email: email, Project: "prod"}); err != nil {
 			t.Fatal(err)
 		}
@@ -198,13 +198,16 @@ func TestAccountsIgnoreCase(t *testing.T) {
 		t.Errorf("Account = %+v", got)
 	}
 	all := must[[]jobs.Account](t)(s.Accounts(ctx))
-	if len(all) != 2 || all[0].Email != ann || all[1].Email != "zoe@example.com" {
+	if len(all) != 3 || all[0].Email != ann || all[1].Email != "kim@example.com" || all[2].Email != "zoe@example.com" {
 		t.Errorf("Accounts = %+v", all)
 	}
 	if _, err := s.Account(ctx, "bob@example.com"); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("an unknown account = %v, want ErrNotFound", err)
 	}
-	for _, bad := range []jobs.Account{{Email: "ann", Project: "p"}, {Email: "a b@c", Project: "p"}, {Email: "@c", Project: "p"}, {Email: "a@b"}} {
+	if _, err := s.Account(ctx, "\u212Aim@example.com"); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("the account of a Kelvin sign = %v, want ErrNotFound: it is not kim", err)
+	}
+	for _, bad := range []jobs.Account{{Email: "ann", Project: "p"}, {Email: "a b@c", Project: "p"}, {Email: "@c", Project: "p"}, {Email: strings.Repeat("a", 3000) + "@example.com", Project: "p"}, {Email: "a@b"}} {
 		if err := s.AddAccount(ctx, bad); err == nil {
 			t.Errorf("AddAccount(%+v) succeeded", bad)
 		}
