@@ -98,6 +98,9 @@ func setLeaf(v reflect.Value, text string) error {
 			node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(item)})
 		}
 	}
+	if found := cuts(node, v.Type(), ""); len(found) > 0 {
+		return errors.New(found[0].what)
+	}
 	err := node.Decode(v.Addr().Interface())
 	if types, ok := err.(*yaml.TypeError); ok {
 		what := lineForm.ReplaceAllString(types.Errors[0], "$2")

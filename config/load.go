@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -112,6 +113,12 @@ func decode(cfg *Config, file string, data []byte) []error {
 		}
 	case err != nil:
 		return []error{fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))}
+	}
+	var doc yaml.Node
+	if yaml.Unmarshal(data, &doc) == nil {
+		for _, c := range cuts(&doc, reflect.TypeFor[Config](), "") {
+			problems = append(problems, fmt.Errorf("%s:%d: %s: %s", file, c.line, c.key, c.what))
+		}
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		problems = append(problems, fmt.Errorf("%s: must hold one YAML document, not several", file))
