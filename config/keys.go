@@ -136,13 +136,20 @@ func EnvName(key string) string {
 // container for a service whose name begins with headroom.
 var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_(TCP|UDP|SCTP)|$)`)
 
-// applyEnviron sets what the environment says. A variable that looks like a
-// setting's but is none is a problem, as an unknown key in the file is.
+// noSettings are variables of ours that are no settings.
+var noSettings = map[string]bool{
+	"HEADROOM_CONFIG":   true, // names the settings file
+	"HEADROOM_SETTINGS": true, // the same, for docker-compose.yml
+	"HEADROOM_TESTDATA": true, // these are for the project's own tests
+	"HEADROOM_BIN":      true,
+	"HEADROOM_JS_DIR":   true,
+}
+
+// applyEnviron sets what the environment says. A variable that begins as ours do
+// but is none is a problem, as an unknown key in the file is.
 func applyEnviron(cfg *Config, environ []string) []error {
-	keys, sections := map[string]string{}, map[string]bool{}
+	keys := map[string]string{}
 	for _, key := range Keys() {
-		section, _, _ := strings.Cut(key, ".")
-		sections[section] = true
 		if !strings.Contains(key, "<") {
 			keys[EnvName(key)] = key
 		}
@@ -150,18 +157,14 @@ func applyEnviron(cfg *Config, environ []string) []error {
 	var problems []error
 	for _, entry := range environ {
 		name, text, _ := strings.Cut(entry, "=")
-		rest, ours := strings.CutPrefix(name, "HEADROOM_")
-		if !ours {
-			continue
-		}
 		key, known := keys[name]
-		section, _, _ := strings.Cut(strings.ToLower(rest), "_")
 		switch {
+		case !strings.HasPrefix(name, "HEADROOM_") || noSettings[name] || serviceLink.MatchString(name) && !known:
 		case known:
 			if err := set(reflect.ValueOf(cfg).Elem(), strings.Split(key, "."), text); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %s: %w", name, key, err))
 			}
-		case sections[section] && !serviceLink.MatchString(name):
+		default:
 			problems = append(problems, fmt.Errorf("%s: %w", name, errUnknownKey))
 		}
 	}

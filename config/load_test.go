@@ -144,9 +144,12 @@ log: {level: loud}
 scheduler: {tick: "whenever"}
 `)
 	_, err := config.Load(config.Options{
-		Path:    path,
-		Environ: []string{"HEADROOM_STORE_PHAT=/x", "HEADROOM_SCALE=zero", "HEADROOM_REDIS_PORT=tcp://10.0.0.1:6379", "HEADROOM_TESTDATA=/y"},
-		Set:     []string{"nonsense", "store=x", "store.path="},
+		Path: path,
+		Environ: []string{"HEADROOM_STORE_PHAT=/x", "HEADROOM_SCALE=zero", "HEADROOM_REDIS_PORT=tcp://10.0.0.1:6379", "HEADROOM_TESTDATA=/y",
+			"HEADROOM_SCALLE=20", "HEADROOM_WORKERS_CONCURRENCY=3", "HEADROOM_GOOGLE_PROJECTS_MAIN_PRICES=x", "HEADROOM_=1",
+			"HEADROOM_PORT=tcp://10.0.0.1:80", "HEADROOM_PORT_80_TCP_ADDR=10.0.0.1", "HEADROOM_WEB_SERVICE_PORT_HTTP=80",
+			"HEADROOM_SERVICE_HOST=10.0.0.1", "HEADROOM_CONFIG=/z", "HEADROOMY=1"},
+		Set: []string{"nonsense", "store=x", "store.path="},
 	})
 	var invalid *config.InvalidError
 	if !errors.As(err, &invalid) {
@@ -162,6 +165,10 @@ scheduler: {tick: "whenever"}
 		`F:14: web: must be a section with keys of its own, not a list`,
 		`HEADROOM_STORE_PHAT: is no setting that Headroom knows`,
 		`HEADROOM_SCALE: scale: must be a whole number, not "zero"`,
+		`HEADROOM_SCALLE: is no setting that Headroom knows`,
+		`HEADROOM_WORKERS_CONCURRENCY: is no setting that Headroom knows`,
+		`HEADROOM_GOOGLE_PROJECTS_MAIN_PRICES: is no setting that Headroom knows`,
+		`HEADROOM_: is no setting that Headroom knows`,
 		`--set nonsense: must be of the form key=value`,
 		`--set store: is no setting that Headroom knows`,
 		`google.projects.-bad-: the name must begin with a letter or digit and hold at most 63 letters, digits, dots, dashes and underscores`,
