@@ -5,14 +5,12 @@ import (
 	_ "embed"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 //go:embed hold.lua
 var holdSource string
 
-var holdScript = redis.NewScript(numbersSource + holdSource)
+var holdScript = newScript(holdSource)
 
 // HoldUser closes a user's limits for an API to every lane, for so long: a
 // cool-down that Google demanded. It never shortens one that is longer. It

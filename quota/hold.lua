@@ -8,6 +8,8 @@
 -- ARGV[5]  now_us, in tests only
 --
 -- Returns {until when the scope is closed, in ms}.
+--#include numbers.lua
+local call, sub, rep = redis.call, string.sub, string.rep
 local now = ARGV[5]
 if now then
   now = now + 0

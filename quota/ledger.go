@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,12 @@ var numbersSource string
 //go:embed take.lua
 var takeSource string
 
-var takeScript = redis.NewScript(numbersSource + takeSource)
+var takeScript = newScript(takeSource)
+
+// newScript makes a script of its source, with numbers.lua where it asks for it.
+func newScript(source string) *redis.Script {
+	return redis.NewScript(strings.Replace(source, "--#include numbers.lua\n", numbersSource, 1))
+}
 
 // Options configure a [Ledger]. Redis and Projects are required.
 type Options struct {

@@ -159,7 +159,11 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 			}
 			ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
 			// The script counts in whole us from so many buckets before the newest.
-			w.paid[lane] = max(w.paid[lane], now-modelCarry*m.width, (w.newest-modelCarry)*m.width) + int64(float64(answer.granted)*m.interval(ceiling, s))
+			paid, ok := w.paid[lane]
+			if !ok || paid < now-modelCarry*m.width { // idle for longer: it begins anew
+				paid = max(now, (w.newest-modelCarry)*m.width)
+			}
+			w.paid[lane] = paid + int64(float64(answer.granted)*m.interval(ceiling, s))
 		}
 	}
 	return answer

@@ -5,14 +5,12 @@ import (
 	_ "embed"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 //go:embed settle.lua
 var settleSource string
 
-var settleScript = redis.NewScript(numbersSource + settleSource)
+var settleScript = newScript(settleSource)
 
 // A Charge names units that were charged, so that they can be corrected. The
 // zero Charge names none.

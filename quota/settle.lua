@@ -7,6 +7,9 @@
 -- ARGV[2]  when the units were charged, in us: the now_us that take returned
 --
 -- Returns the units added or taken back, per window.
+--#include numbers.lua
+local call, byte, sub = redis.call, string.byte, string.sub
+local PREAMBLE, HEADER = 29, 16   -- bytes
 local request, at = ARGV[1], ARGV[2] + 0
 local delta, back, width = u32(request, 0), u32(request, 4) == 1, u32(request, 8)
 local bucket = (at - at % width) / width

@@ -51,6 +51,12 @@
 -- case, writes nothing but paid and cur, and on its path numbers are taken apart
 -- in line: a call costs more than the sums.
 
+local call, byte, char, sub, rep = redis.call, string.byte, string.char, string.sub, string.rep
+local PREAMBLE, HEADER, CUR = 29, 16, 12   -- bytes; of a header, where cur stands
+local PAID_AT = '33'   -- where the first paid stands in a key, as text: Redis prints Lua numbers slowly
+local FIRST, ENTRY = 26, 17   -- bytes of the request before its first key, and of a window
+local CARRY = 5   -- buckets for which unused pace may be made up
+
 local request, now = ARGV[1], ARGV[3]
 if now then
   now = now + 0
@@ -62,16 +68,18 @@ local a, b, c, d, e, f, g, h, i, j, k, l, lane = byte(request, 1, 13)
 local cost, want = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
 local width = i + j * 256 + k * 65536 + l * 16777216
 local bucket = (now - now % width) / width
-local tag = pack(bucket % U32)
-local CUR, PAID_AT = 12, '33'   -- where cur stands in a header; where paid stands in a key, as text: Redis prints Lua numbers slowly
-local CARRY = 5   -- buckets for which unused pace may be made up
-local FIRST, ENTRY = 26, 17   -- bytes of the request before its first key, and of a window
+d = bucket % 4294967296
+a = d % 256 d = (d - a) / 256
+b = d % 256 d = (d - b) / 256
+c = d % 256
+local tag = char(a, b, c, (d - c) / 256)   -- how the newest bucket stands in a key when it is this one
 
 local restamped   -- a clock that is far behind made units young again
 
 local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0'   -- the preamble of a key about which there is nothing special
 local reply = {1, 0, 0, 0, 0, now, 0, 0, 0}
-local writes = {0, 0, 0, 0, 0, 0, 0, 0}   -- per key: state, whether it moved, what to write from the first paid on, ttl
+-- For each key: its state, whether it moved on, what to write from the first paid on, ttl.
+local state1, moved1, bytes1, ttl1, state2, moved2, bytes2, ttl2
 local admitted, charge = true, cost
 
 -- Check all windows, and prepare what charging them would write. A lease goes
@@ -84,7 +92,8 @@ while true do
     local state, newest, moved, held = call('GET', KEYS[k]), bucket, false, 0
     if not state or sub(state, 1, 17) ~= plain then
       -- Not the common case: a bucket has ended, or there is something special. Its
-      -- functions are made here because making them takes longer than a common call.
+      -- functions are made here because making them takes as long as a common call.
+      --#include numbers.lua
 
       -- life is how long a unit counts at most in the windows of the key.
       local function life()
@@ -197,7 +206,8 @@ while true do
     local due = now - (newest - CARRY) * width   -- now, as paid counts
     for at = PREAMBLE, ring - 1, HEADER do
       local a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s, n = byte(request, p + 1, p + 17)
-      local ceiling, reserve = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
+      local ceiling = a + b * 256 + c * 65536 + d * 16777216
+      local reserve = unknown > 0 and e + f * 256 + g * 65536 + h * 16777216 or 0
       local sync, backfill = (i + j * 256 + l * 65536 + m * 16777216) / 256, (o + q * 256 + r * 65536 + s * 16777216) / 256
       local whole = ceiling
       if shapes > 1 then
@@ -212,17 +222,20 @@ while true do
       if n > 0 then
         total = total + cur
       else
-        -- A day: total is when the day ends that cur was spent in.
-        day = u32(request, 18)
-        if day * 1000000 <= now then
-          day = u32(request, 22)
-        elseif u32(request, 14) * 1000000 > now then
-          day = u32(request, 14)
+        -- A day: total is when the day ends that cur was spent in. Which day it is,
+        -- the clock tells that looks at the ends: the first that is still to come.
+        for x = 15, 23, 4 do
+          local a, b, c, d = byte(request, x, x + 3)
+          day = a + b * 256 + c * 65536 + d * 16777216
+          if day * 1000000 > now then break end
         end
-        if total >= day then day = total else cur = 0 end
-        if total ~= day then
-          local v = pack(day)
-          a, b, c, d = byte(v, 1, 4)
+        if total >= day then
+          day = total
+        else
+          cur, d = 0, day
+          a = d % 256 d = (d - a) / 256
+          b = d % 256 d = (d - b) / 256
+          c = d % 256 d = (d - c) / 256
         end
         total = cur
       end
@@ -232,7 +245,8 @@ while true do
         -- What was spent since then must fit into the reserve.
         reserve = reserve - cur
         for x = lost > newest - n and lost or newest - n, newest - 1 do
-          reserve = reserve - u32(state, ring + 4 * (x % (n + 1)))
+          local a, b, c, d = byte(state, ring + 4 * (x % (n + 1)) + 1, ring + 4 * (x % (n + 1)) + 4)
+          reserve = reserve - (a + b * 256 + c * 65536 + d * 16777216)
         end
         if charge > reserve and charge > 0 and unknown > this then this, part = unknown, 4 end
         if reserve < room then room = reserve end
@@ -249,7 +263,8 @@ while true do
           -- Wait until enough of the oldest buckets have left.
           local missing, x = charge - free, newest - n
           while missing > 0 and x < newest do
-            missing, x = missing - u32(state, ring + 4 * (x % (n + 1))), x + 1
+            local a, b, c, d = byte(state, ring + 4 * (x % (n + 1)) + 1, ring + 4 * (x % (n + 1)) + 4)
+            missing, x = missing - (a + b * 256 + c * 65536 + d * 16777216), x + 1
           end
           if missing > 0 then x = x + 1 end
           left = (x + n) * width - now
@@ -259,8 +274,8 @@ while true do
 
       -- A lane's pace is a debt that is paid off with time: a call is let in when
       -- nothing is owed, and what anybody spends adds to it, as it adds to the
-      -- window. Time left unused is made up for within CARRY buckets, so that no
-      -- cost loses to its own coarseness, nor a caller that comes a little late.
+      -- window. Who comes up to CARRY buckets late makes up for them, so that no cost
+      -- loses to its own coarseness; who comes later has been idle, and begins anew.
       local paid1, paid2 = e + f * 256 + g * 65536 + h * 16777216, i + j * 256 + l * 65536 + m * 16777216
       if lane > 0 then
         local paid, interval = paid1, sync
@@ -282,7 +297,7 @@ while true do
       q = cur % 256 cur = (cur - q) / 256
       r = cur % 256
       if sync > 0 then
-        if paid1 < due - CARRY * width then paid1 = due - CARRY * width end
+        if paid1 == 0 or paid1 < due - CARRY * width then paid1 = due > 0 and due or 0 end
         paid1 = paid1 + charge * sync
         paid1 = paid1 - paid1 % 1
         e = paid1 % 256 paid1 = (paid1 - e) / 256
@@ -291,7 +306,7 @@ while true do
         h = (paid1 - g) / 256
       end
       if backfill > 0 then
-        if paid2 < due - CARRY * width then paid2 = due - CARRY * width end
+        if paid2 == 0 or paid2 < due - CARRY * width then paid2 = due > 0 and due or 0 end
         paid2 = paid2 + charge * backfill
         paid2 = paid2 - paid2 % 1
         i = paid2 % 256 paid2 = (paid2 - i) / 256
@@ -303,12 +318,15 @@ while true do
       bytes = bytes and bytes .. char(a, b, c, d) .. tail or tail
       if n > 0 then ring = ring + 4 * (n + 1) end
     end
-    local i = 4 * k - 4
-    writes[i + 1], writes[i + 2], writes[i + 3] = state, moved, bytes
+    local ttl
     if moved then
-      local ttl = t0 + t1 * 256 + t2 * 65536 + t3 * 16777216
+      ttl = t0 + t1 * 256 + t2 * 65536 + t3 * 16777216
       if ttl > 0 and held > 0 then ttl = ttl + math.ceil(held / 1000000) end
-      writes[i + 4] = ttl
+    end
+    if k == 1 then
+      state1, moved1, bytes1, ttl1 = state, moved, bytes, ttl
+    else
+      state2, moved2, bytes2, ttl2 = state, moved, bytes, ttl
     end
   end
 
@@ -322,8 +340,8 @@ while true do
 end
 
 for k = 1, 2 do
-  local i = 4 * k - 4
-  local state, moved, bytes, ttl = writes[i + 1], writes[i + 2], writes[i + 3], writes[i + 4]
+  local state, moved, bytes, ttl = state1, moved1, bytes1, ttl1
+  if k == 2 then state, moved, bytes, ttl = state2, moved2, bytes2, ttl2 end
   local charged = admitted and charge > 0
   if charged and not moved then
     call('SETRANGE', KEYS[k], PAID_AT, bytes)
