@@ -9,6 +9,7 @@ package config
 
 import (
 	"maps"
+	"path/filepath"
 	"time"
 )
 
@@ -80,7 +81,7 @@ type Redis struct {
 // Store says where jobs, records and message bodies are kept.
 type Store struct {
 	Path  string `yaml:"path"`  // of the SQLite file
-	Blobs string `yaml:"blobs"` // folder of the raw messages
+	Blobs string `yaml:"blobs"` // folder of the raw messages; "": blobs beside Path
 }
 
 // Worker bounds the work of one process.
@@ -115,12 +116,13 @@ const DefaultPath = "headroom.yaml"
 // DefaultPrices are the price lists of a project that names none.
 var DefaultPrices = []string{"gmail-2026-05", "calendar-2026-05"}
 
-// Default returns the settings of an installation that sets nothing. It has no
-// Google Cloud project, which only the worker needs.
+// Default returns the settings of an installation that sets nothing, without
+// those that follow from others: see [Config.Completed]. It has no Google Cloud
+// project, which only the worker needs.
 func Default() Config {
 	return Config{
 		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
-		Store: Store{Path: "headroom-data/headroom.db", Blobs: "headroom-data/blobs"},
+		Store: Store{Path: "headroom-data/headroom.db"},
 		Worker: Worker{
 			Concurrency:          200,
 			InFlight:             7,
@@ -141,8 +143,12 @@ func defaultLanes() Lanes {
 	return Lanes{Interactive: lane(1, 0), Sync: lane(0.90, 1.05), Backfill: lane(0.80, 1.05)}
 }
 
-// complete fills in what the projects leave to the defaults.
+// complete fills in what depends on other settings, and what the projects leave
+// to the defaults.
 func (c *Config) complete() {
+	if c.Store.Blobs == "" && c.Store.Path != "" {
+		c.Store.Blobs = filepath.Join(filepath.Dir(c.Store.Path), "blobs")
+	}
 	for name, p := range c.Google.Projects {
 		if p.Prices == nil {
 			p.Prices = append([]string(nil), DefaultPrices...)

@@ -50,6 +50,7 @@ func TestLoadMergesTheFileIntoTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Default()
+	want.Store.Blobs = "headroom-data/blobs"
 	lanes := config.Lanes{
 		Interactive: config.Lane{Ceiling: share(1), Pace: share(0)},
 		Sync:        config.Lane{Ceiling: share(0.9), Pace: share(1.05)},
@@ -98,8 +99,23 @@ func TestLaterSourcesWin(t *testing.T) {
 	if got.Redis.QueuePrefix != "" {
 		t.Errorf("redis.queue_prefix = %q, want the environment's empty text", got.Redis.QueuePrefix)
 	}
-	if got.Store != config.Default().Store {
-		t.Errorf("store = %+v, want the default", got.Store)
+	if want := (config.Store{Path: "headroom-data/headroom.db", Blobs: "headroom-data/blobs"}); got.Store != want {
+		t.Errorf("store = %+v, want the default %+v", got.Store, want)
+	}
+}
+
+func TestBlobsStandBesideTheStore(t *testing.T) {
+	for want, set := range map[string][]string{
+		"/srv/mail/blobs":     {"store.path=/srv/mail/headroom.db"},
+		"/srv/mail/x/blobs":   {"store.path=/srv/mail/x/headroom.db", "store.blobs="},
+		"/raw":                {"store.path=/srv/mail/headroom.db", "store.blobs=/raw"},
+		"blobs":               {"store.path=headroom.db"},
+		"headroom-data/blobs": {},
+	} {
+		got, err := config.Load(config.Options{Set: set})
+		if err != nil || got.Store.Blobs != want {
+			t.Errorf("with %q store.blobs = %q, %v, want %q", set, got.Store.Blobs, err, want)
+		}
 	}
 }
 

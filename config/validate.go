@@ -32,7 +32,6 @@ func (c Config) Validate() error {
 	c.Google.validate(&p)
 	c.Redis.validate(&p)
 	p.check(c.Store.Path != "", "store.path", "must not be empty")
-	p.check(c.Store.Blobs != "", "store.blobs", "must not be empty")
 	c.Worker.validate(&p)
 	_, err := ParseTick(c.Scheduler.Tick)
 	p.check(err == nil, "scheduler.tick", "must be a cron specification such as \"@every 2s\" (%v)", err)
