@@ -28,20 +28,21 @@ type Class string
 // The classes of an answer that is not a success. Being refused for quota by
 // our own ledger is not among them: that is a *quota.DeniedError.
 const (
-	ClassQuota     Class = "quota"     // Google refused for quota: wait, nothing failed
-	ClassTransient Class = "transient" // try again later
-	ClassGone      Class = "gone"      // the item no longer exists: a result, not a fault
-	ClassItem      Class = "item"      // this item will never work
-	ClassCursor    Class = "cursor"    // a page token or history id no longer works: start over
-	ClassAccount   Class = "account"   // the account must act: token, scope, mail switched off
-	ClassProject   Class = "project"   // the Google Cloud project is misconfigured
+	ClassQuota       Class = "quota"       // Google refused for quota: wait, nothing failed
+	ClassConcurrency Class = "concurrency" // too many of the user's calls in flight: fewer at once, nothing failed
+	ClassTransient   Class = "transient"   // try again later
+	ClassGone        Class = "gone"        // the item no longer exists: a result, not a fault
+	ClassItem        Class = "item"        // this item will never work
+	ClassCursor      Class = "cursor"      // a page token or history id no longer works: start over
+	ClassAccount     Class = "account"     // the account must act: token, scope, mail switched off
+	ClassProject     Class = "project"     // the Google Cloud project is misconfigured
 )
 
 // A CallError is a Google call that did not succeed, with what it means.
 type CallError struct {
 	Class  Class
 	Reason string        // Google's reason, for instance "backendError"
-	Wait   time.Duration // for ClassQuota: how long to leave Google alone; 0: unknown
+	Wait   time.Duration // for ClassQuota and ClassConcurrency: how long to leave Google alone; 0: unknown
 	Err    error
 }
 

@@ -82,7 +82,10 @@ func endingOf(err error, now time.Time) *ending {
 		// long the ledger stays away, and never a failure of the job's.
 		return &ending{how: refused, label: "ledger-unavailable", why: err.Error(),
 			wait: time.Second, until: now.Add(time.Second)}
-	case isCall && call.Class == jobs.ClassQuota:
+	case tooMany(err):
+		// Its pause in place was cut short, because the slice ends anyway.
+		return &ending{how: goesOn}
+	case isCall && (call.Class == jobs.ClassQuota || call.Class == jobs.ClassConcurrency):
 		wait := call.Wait
 		if wait <= 0 {
 			wait = unknownWait

@@ -17,16 +17,18 @@ const maxAttempts = 5
 
 // fetchItem fetches and stores one message. It returns what became of the item,
 // or why the slice should end, or neither when the call was cut off by the
-// process' stop.
-func (s *slice) fetchItem(ctx, calls context.Context, item jobs.Item) (*outcome, *ending) {
+// process' stop, or never made because quit was closed.
+func (s *slice) fetchItem(ctx, calls context.Context, quit <-chan struct{}, item jobs.Item) (*outcome, *ending) {
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
 
 	var message *jobs.Message
 	var unkept error
-	err := s.box.Fetch(calls, item.ID, func(f jobs.Fetched) error {
-		message, unkept = s.keep(ctx, item.ID, f)
-		return unkept
+	err := s.call(calls, quit, func(calls context.Context) error {
+		return s.box.Fetch(calls, item.ID, func(f jobs.Fetched) error {
+			message, unkept = s.keep(ctx, item.ID, f)
+			return unkept
+		})
 	})
 	switch {
 	case err == nil && message != nil:
@@ -35,7 +37,7 @@ func (s *slice) fetchItem(ctx, calls context.Context, item jobs.Item) (*outcome,
 		return nil, &ending{how: lost, err: context.Cause(ctx)}
 	case unkept != nil:
 		return nil, breaks(unkept)
-	case interrupted(calls):
+	case interrupted(calls), errors.Is(err, errNoTurn):
 		return nil, nil
 	case err == nil:
 		err = errors.New("the mailbox returned no message")

@@ -18,7 +18,11 @@ import (
 func (s *slice) list(ctx, calls context.Context) *ending {
 	first := s.job.Progress.Listed == 0 && s.job.Progress.Expected == 0
 	if first || s.job.Checkpoint.HistoryID == 0 {
-		profile, err := s.box.Profile(calls)
+		var profile jobs.Profile
+		err := s.call(calls, nil, func(ctx context.Context) (err error) {
+			profile, err = s.box.Profile(ctx)
+			return err
+		})
 		if err != nil {
 			return endingOfCall(ctx, calls, fmt.Errorf("profile of %s: %w", s.job.Account, err), time.Now())
 		}
@@ -58,7 +62,11 @@ func (s *slice) list(ctx, calls context.Context) *ending {
 // nextPage asks for the page of token. A page that names itself as the next one
 // would never end, and is as good as a dead cursor.
 func (s *slice) nextPage(ctx context.Context, token string) (jobs.Page, error) {
-	page, err := s.box.List(ctx, token)
+	var page jobs.Page
+	err := s.call(ctx, nil, func(ctx context.Context) (err error) {
+		page, err = s.box.List(ctx, token)
+		return err
+	})
 	if err == nil && token != "" && page.Next == token {
 		err = &jobs.CallError{Class: jobs.ClassCursor, Reason: "repeatedPageToken", Err: errors.New("the page names itself as the next")}
 	}

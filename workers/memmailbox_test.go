@@ -21,6 +21,9 @@ type memMailbox struct {
 	// fault decides on a call ("profile", "list TOKEN", "get ID"), the nth of
 	// its name, from 1; nil: all succeed.
 	fault func(call string, nth int) error
+	// full decides on a call by how many are in flight, with mu held; nil: all
+	// may be.
+	full func(inFlight int) error
 
 	mu       sync.Mutex
 	calls    []string
@@ -44,12 +47,19 @@ func (b *memMailbox) call(ctx context.Context, name string) error {
 	b.calls = append(b.calls, name)
 	b.inFlight++
 	b.most = max(b.most, b.inFlight)
+	var tooMany error
+	if b.full != nil {
+		tooMany = b.full(b.inFlight)
+	}
 	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
 		b.inFlight--
 		b.mu.Unlock()
 	}()
+	if tooMany != nil {
+		return tooMany
+	}
 	latency := b.latency
 	if strings.HasPrefix(name, "get") {
 		latency = cmp.Or(b.slow, latency)

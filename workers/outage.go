@@ -46,7 +46,9 @@ func (s *slice) probe(ctx, calls context.Context) (proven bool, end *ending) {
 	if s.lasting.good == "" {
 		return false, nil
 	}
-	err := s.box.Fetch(calls, s.lasting.good, func(jobs.Fetched) error { return nil })
+	err := s.call(calls, nil, func(ctx context.Context) error {
+		return s.box.Fetch(ctx, s.lasting.good, func(jobs.Fetched) error { return nil })
+	})
 	if err != nil {
 		if ctx.Err() != nil || interrupted(calls) {
 			return false, endingOfCall(ctx, calls, err, time.Now())

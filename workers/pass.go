@@ -144,7 +144,7 @@ func (p *pass) handle(ctx, calls context.Context, item jobs.Item) {
 	if p.isHalted() {
 		return
 	}
-	out, end := p.fetchItem(ctx, calls, item)
+	out, end := p.fetchItem(ctx, calls, p.halted, item)
 	if end != nil {
 		p.halt(*end)
 	}

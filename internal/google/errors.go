@@ -87,6 +87,9 @@ func (g *Google) classifyAnswer(c call, answer *googleapi.Error) error {
 	switch {
 	case refusal.Scope != quota.ScopeNone:
 		class, wait = jobs.ClassQuota, refusal.Wait
+		if refusal.Scope == quota.ScopeConcurrency {
+			class = jobs.ClassConcurrency
+		}
 		if refusal.Reason != "" {
 			reason = refusal.Reason
 		}

@@ -65,7 +65,7 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		says   string // part of the error's text
 	}{
 		{"a minute is spent (Gmail's usual refusal)", 403, gmailMinute, all, jobs.ClassQuota, "rateLimitExceeded", "Units per minute per user"},
-		{"concurrency", 429, envelope(429, "global", "rateLimitExceeded", "Too many concurrent requests for user.", "RESOURCE_EXHAUSTED"), all, jobs.ClassQuota, "rateLimitExceeded", "concurrent"},
+		{"concurrency", 429, envelope(429, "global", "rateLimitExceeded", "Too many concurrent requests for user.", "RESOURCE_EXHAUSTED"), all, jobs.ClassConcurrency, "rateLimitExceeded", "concurrent"},
 		{"bandwidth", 403, envelope(403, "usageLimits", "userRateLimitExceeded", "User-rate limit exceeded.  Retry after 2020-01-21T12:57:51.196Z", "PERMISSION_DENIED"), all, jobs.ClassQuota, "userRateLimitExceeded", "Retry after"},
 		{"the project's day", 403, envelope(403, "usageLimits", "dailyLimitExceeded", "Daily Limit Exceeded", ""), all, jobs.ClassQuota, "dailyLimitExceeded", ""},
 		{"abuse limit", 403, envelope(403, "usageLimits", "quotaExceeded", "Calendar usage limits exceeded.", ""), all, jobs.ClassQuota, "quotaExceeded", ""},
@@ -173,6 +173,8 @@ func TestCapturedAnswers(t *testing.T) {
 		switch {
 		case strings.Contains(file, "404-history"), strings.Contains(file, "410-full-sync"):
 			want = jobs.ClassCursor
+		case strings.Contains(file, "too-many-concurrent"):
+			want = jobs.ClassConcurrency
 		}
 		err = g.classify(t.Context(), callHistory, answered(t, captured.Status, nil, string(captured.Body)))
 		if call, ok := errors.AsType[*jobs.CallError](err); !ok || call.Class != want {
