@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -24,13 +23,17 @@ func storeOptions(cfg config.Config, log *zap.Logger) store.Options {
 // ErrNoStore says that the store's file does not exist yet.
 var ErrNoStore = errors.New("nothing has been stored yet")
 
-// OpenStore opens the store for commands that only read, and makes none: the
-// error is [ErrNoStore] where there is none. Close it when done.
+// OpenStore opens the store for commands that store no messages, and makes
+// neither a store nor a folder: the error is [ErrNoStore] where there is none.
+// Close it when done.
 func OpenStore(ctx context.Context, cfg config.Config, log *zap.Logger) (*store.Store, error) {
-	if _, err := os.Stat(cfg.Store.Path); errors.Is(err, fs.ErrNotExist) {
+	o := storeOptions(cfg, log)
+	o.Existing = true
+	s, err := store.Open(ctx, o)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: no file %s; add an account first, or set store.path (HEADROOM_STORE_PATH)", ErrNoStore, cfg.Store.Path)
 	}
-	return store.Open(ctx, storeOptions(cfg, log))
+	return s, err
 }
 
 // AddAccount stores an account, making the store where there is none. The error

@@ -24,11 +24,8 @@ type blobs struct{ root string }
 // abandoned is the age from which a file in tmp is a dead process's.
 const abandoned = time.Hour
 
-// open makes the folder, and clears it of files that killed processes left.
-func (b blobs) open() error {
-	if err := os.MkdirAll(b.tmp(), 0o755); err != nil {
-		return fmt.Errorf("make the blob folder: %w; choose another folder or have it made", err)
-	}
+// clear rids the folder of files that killed processes left.
+func (b blobs) clear() error {
 	entries, err := os.ReadDir(b.tmp())
 	if err != nil {
 		return fmt.Errorf("read the blob folder: %w", err)

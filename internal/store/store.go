@@ -35,6 +35,10 @@ type Options struct {
 	Path  string      // the database file; made when absent, with its folder
 	Blobs string      // folder of the raw messages; "blobs" beside Path if empty
 	Log   *zap.Logger // nothing is logged if nil
+
+	// Existing is for callers that store no messages. The database must be there,
+	// and no folder is made; PutBlob fails where the blob folder is missing.
+	Existing bool
 }
 
 // Store is an open store. It is safe for concurrent use, also with other
@@ -49,9 +53,10 @@ type Store struct {
 
 // Open opens the store at opts.Path, making it or bringing its schema up to
 // date first. Of several processes that do so at once, one does the work. The
-// error says what is wrong with the path, when that is the cause. Close the
-// store when done.
-func Open(ctx context.Context, opts Options) (*Store, error) {
+// error says what is wrong with the path, when that is the cause, and is
+// [fs.ErrNotExist] for an Existing database that is none; then no folder is left
+// that was not there before. Close the store when done.
+func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if opts.Log == nil {
 		opts.Log = zap.NewNop()
 	}
@@ -59,10 +64,16 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("make the store's folder: %w; choose another path or have the folder made", err)
-	}
 	s := &Store{blobs: blobs{root: folder}, log: opts.Log.Named("store")}
+	var made trail
+	defer func() {
+		if err != nil {
+			made.undo()
+		}
+	}()
+	if err := s.prepare(path, opts.Existing, &made); err != nil {
+		return nil, err
+	}
 	if s.writer, err = openDB(path, 1); err != nil {
 		return nil, err
 	}
@@ -73,10 +84,25 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if s.reader, err = openDB(path, readers, "query_only(1)"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := s.blobs.open(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	return s, nil
+}
+
+// prepare makes the folders, all of them before the database, or finds the
+// database there already.
+func (s *Store) prepare(path string, existing bool, made *trail) error {
+	if existing {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("open store: %w", err)
+		}
+		return nil
+	}
+	if err := made.mkdir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("make the store's folder: %w; choose another path or have the folder made", err)
+	}
+	if err := made.mkdir(s.blobs.tmp()); err != nil {
+		return fmt.Errorf("make the blob folder: %w; choose another folder or have it made", err)
+	}
+	return s.blobs.clear()
 }
 
 // Close closes the store, after the writes that are under way. Whatever was
@@ -101,30 +127,4 @@ func (s *Store) Ping(ctx context.Context) error {
 		return fmt.Errorf("read the store: %w", err)
 	}
 	return nil
-}
-
-// places finds the absolute paths of the database and of the blob folder, and
-// refuses what can never work before anything is made.
-func places(opts Options) (path, folder string, err error) {
-	if opts.Path == "" {
-		return "", "", errors.New("no path for the store's database")
-	}
-	if path, err = filepath.Abs(opts.Path); err != nil {
-		return "", "", fmt.Errorf("store path %q: %w", opts.Path, err)
-	}
-	folder = opts.Blobs
-	if folder == "" {
-		folder = filepath.Join(filepath.Dir(path), "blobs")
-	}
-	if folder, err = filepath.Abs(folder); err != nil {
-		return "", "", fmt.Errorf("blob folder %q: %w", opts.Blobs, err)
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return "", "", fmt.Errorf("store path %s is a folder; name a file in it, for instance %s",
-			path, filepath.Join(path, "headroom.db"))
-	}
-	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
-		return "", "", fmt.Errorf("blob folder %s is a file; choose a folder", folder)
-	}
-	return path, folder, nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,6 +161,49 @@ func TestOpenNamesWhatIsWrongWithAPath(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a refused Open left its folder behind: %v", err)
+	}
+}
+
+func TestARefusedOpenLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, opts := range map[string]store.Options{
+		"no blob folder":    {Path: filepath.Join(dir, "a", "b", "h.db"), Blobs: filepath.Join(file, "x")},
+		"no store's folder": {Path: filepath.Join(file, "x", "h.db"), Blobs: filepath.Join(dir, "c")},
+		"no database":       {Path: file, Blobs: filepath.Join(dir, "d", "e")},
+		"nothing there":     {Path: filepath.Join(dir, "f", "h.db"), Existing: true},
+	} {
+		s, err := store.Open(t.Context(), opts)
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: Open succeeded", name)
+		}
+		if none := errors.Is(err, fs.ErrNotExist); none != opts.Existing {
+			t.Errorf("%s: Open = %v; ErrNotExist is for a store that should exist", name, err)
+		}
+		if left := must[[]os.DirEntry](t)(os.ReadDir(dir)); len(left) != 1 {
+			t.Errorf("%s: Open has left %v", name, left)
+		}
+	}
+}
+
+func TestAnExistingStoreIsOpenedWithoutItsBlobs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "headroom.db")
+	open(t, path)
+	blobs := filepath.Join(t.TempDir(), "elsewhere")
+	s, err := store.Open(t.Context(), store.Options{Path: path, Blobs: blobs, Existing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Accounts(t.Context()); err != nil {
+		t.Errorf("Accounts = %v", err)
+	}
+	if _, err := os.Stat(blobs); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Open has made a blob folder (%v)", err)
 	}
 }
 
