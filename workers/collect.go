@@ -25,8 +25,8 @@ type collector struct {
 
 // suspect is the result of an item whose fault may have been an outage's.
 type suspect struct {
+	item   jobs.Item
 	result jobs.Result
-	first  bool // it was the item's first attempt
 }
 
 // run collects until outcomes is closed, and then commits what is left. When
@@ -64,7 +64,7 @@ func (c *collector) run(ctx context.Context, outcomes <-chan outcome) {
 func (c *collector) add(out outcome) {
 	if out.fault {
 		c.lasting.streak++
-		c.suspects = append(c.suspects, suspect{result: out.result, first: out.item.Attempts == 0})
+		c.suspects = append(c.suspects, suspect{item: out.item, result: out.result})
 		if c.lasting.streak >= outageStreak {
 			c.halt(ending{how: doubtful})
 		}

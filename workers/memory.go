@@ -5,7 +5,7 @@ import "sync"
 // recollection is what a process remembers of a job between its slices. To lose
 // it costs nothing but a slower judgement of faults.
 type recollection struct {
-	good   string // id of a message that was fetched lately
+	good   string // id of a message that was fetched lately; "": ask the store
 	streak int    // faults of items since something last worked
 }
 

@@ -15,6 +15,7 @@ import (
 // memStore is a Store in memory, with the rules of the real one.
 type memStore struct {
 	hook func(op string) error // before each call, without the lock; nil: none
+	skip func(id string) bool  // ids that are known when listed, with the lock; nil: none
 
 	mu       sync.Mutex
 	jobs     map[string]*memJob
@@ -149,7 +150,11 @@ func (m *memStore) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page)
 				continue
 			}
 			j.Progress.Listed++
-			j.items = append(j.items, &memItem{Item: jobs.Item{Seq: j.Progress.Listed, ID: id}})
+			known := m.skip != nil && m.skip(id)
+			if known {
+				j.Progress.Known++
+			}
+			j.items = append(j.items, &memItem{Item: jobs.Item{Seq: j.Progress.Listed, ID: id}, done: known})
 		}
 		j.Checkpoint.PageToken, j.Checkpoint.Listed = p.Next, p.Next == ""
 		return nil
@@ -187,6 +192,17 @@ func (m *memStore) NextDue(ctx context.Context, ref jobs.TaskRef) (due time.Time
 		return nil
 	})
 	return due, err
+}
+
+func (m *memStore) StoredID(_ context.Context, account string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, message := range m.messages { // in random order
+		if message.Account == account {
+			return message.ID, nil
+		}
+	}
+	return "", jobs.ErrNotFound
 }
 
 func (m *memStore) PutBlob(ctx context.Context, raw []byte) (string, error) {

@@ -138,6 +138,48 @@ func TestABadStretchIsNoOutage(t *testing.T) {
 	}
 }
 
+// Bad messages at the very start, before anything was fetched that could prove
+// Google well: the mailbox is brought all the same.
+func TestABadStretchAtTheStartIsNoOutage(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		n, bad int
+		known  int // of the rest, stored by a run before this one
+	}{
+		{"the newest tenth", 300, 30, 0},
+		{"most of it", 300, 200, 0},
+		{"all that is left of an earlier run", 300, 12, 288},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newRig(t, &memMailbox{n: tt.n, latency: 50 * time.Millisecond})
+				for i := tt.n - tt.known; i < tt.n; i++ {
+					id := fmt.Sprintf("m%d", i)
+					b.store.messages[ann+"/"+id] = jobs.Message{Account: ann, ID: id}
+				}
+				if tt.known > 0 {
+					b.store.skip = func(id string) bool { _, stored := b.store.messages[ann+"/"+id]; return stored }
+				}
+				b.box.fault = func(call string, _ int) error {
+					id, get := strings.CutPrefix(call, "get m")
+					if n, _ := strconv.Atoi(id); get && n < tt.bad {
+						return transient("backendError")
+					}
+					return nil
+				}
+				row := b.toEnd()
+				good := int64(tt.n - tt.bad - tt.known)
+				if row.State != jobs.CompletedWithFailures || row.Progress.Stored != good || row.Progress.Failed != int64(tt.bad) {
+					t.Errorf("row = %+v, want %d stored and %d on the failure list", row, good, tt.bad)
+				}
+				if f := b.store.failure(b.ref.Job, "m7"); f.Attempts != 5 {
+					t.Errorf("failure = %+v, want 5 attempts", f)
+				}
+			})
+		})
+	}
+}
+
 // Fewer faults than make a streak, slice after slice: a Google that hangs.
 func TestAStreakIsRememberedFromSliceToSlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,6 +37,9 @@ type Store interface {
 	// pending.
 	NextDue(ctx context.Context, ref jobs.TaskRef) (time.Time, error)
 
+	// StoredID returns the id of a message of the account that is stored, if
+	// it can each time another, or jobs.ErrNotFound.
+	StoredID(ctx context.Context, account string) (string, error)
 	// PutBlob keeps raw and returns its SHA-256 in lower-case hex. It does not
 	// hold on to raw.
 	PutBlob(ctx context.Context, raw []byte) (string, error)
