@@ -42,7 +42,7 @@ func deal(o Options) (*fakegoogle.Server, map[string]dealtMessage, error) {
 	}
 	messages, err := fakegoogle.ReadMailbox(o.Mail)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%w; give --mbox an mbox file, or a folder of mbox and eml files", err)
 	}
 	if len(messages) == 0 {
 		return nil, nil, fmt.Errorf("no message in %s; give an mbox file, or a folder of mbox and eml files", o.Mail)

@@ -83,11 +83,11 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	server, err := startRedis(ctx, o.Redis, run)
+	server, err := startRedis(o.Redis, run)
 	if err != nil {
 		return Summary{}, err
 	}
-	defer func() { err = errors.Join(err, within(ctx, 10*time.Second, server.close)) }()
+	defer server.stop()
 
 	folder, err := os.MkdirTemp("", "headroom-demo-")
 	if err != nil {
@@ -106,6 +106,8 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	// Only now may there be keys, and a Redis to remove them from.
+	defer func() { err = errors.Join(err, within(ctx, 10*time.Second, server.clean)) }()
 	d := &demo{opts: o, cfg: cfg, fake: fake, url: url, list: list, dealt: dealt, process: process, registry: registry, folder: folder}
 	d.people = newPeople(url, process.Ledger(), list, o.Scale)
 
@@ -174,12 +176,11 @@ func (d *demo) work(ctx context.Context) error {
 			return err
 		}
 	}
-	peopleCtx, stopPeople := context.WithCancel(ctx)
-	defer stopPeople()
+	enough := make(chan struct{})
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.people.run(peopleCtx) })
+	group.Go(func() error { return d.people.run(groupCtx, enough) })
 	group.Go(func() error {
-		defer stopPeople()
+		defer close(enough)
 		return d.watch(groupCtx)
 	})
 	return group.Wait()

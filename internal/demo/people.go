@@ -35,10 +35,9 @@ type people struct {
 	list    *quota.PriceList
 	scale   int
 
-	mu       sync.Mutex
-	calls    []call
-	denied   int
-	failures []error
+	mu     sync.Mutex
+	calls  []call
+	denied int
 }
 
 // call is one call that somebody waited for.
@@ -92,37 +91,38 @@ func (p *people) observe(o quota.Observation) {
 	p.calls = append(p.calls, call{at: time.Now(), user: o.Caller.User, units: units, waited: o.Waited})
 }
 
-// run lets people work in all accounts until ctx ends. The error is that of a
-// call that failed for another reason than quota.
-func (p *people) run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+// run lets people work in all accounts until stop is closed or ctx ends. After
+// stop a call that was begun is answered first, so that what is charged has also
+// reached Google. The error is that of a call that failed for another reason than
+// quota.
+func (p *people) run(ctx context.Context, stop <-chan struct{}) error {
+	group, groupCtx := errgroup.WithContext(ctx)
 	for i, email := range accounts {
-		group.Go(func() error { return p.person(ctx, email, rand.New(rand.NewPCG(uint64(i), 10))) })
+		group.Go(func() error { return p.person(groupCtx, stop, email, rand.New(rand.NewPCG(uint64(i), 10))) })
 	}
-	if err := group.Wait(); err != nil && ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return ended(ctx, group.Wait())
 }
 
 // person works in one account: a burst, then a pause as long as keeps the
 // account at its share of the limit.
-func (p *people) person(ctx context.Context, email string, rnd *rand.Rand) error {
+func (p *people) person(ctx context.Context, stop <-chan struct{}, email string, rnd *rand.Rand) error {
 	perSecond := peopleShare * float64(p.list.Limits[quota.LimitUserMinute].Units) / 60 * float64(p.scale)
 	ctx = quota.WithCaller(ctx, quota.Caller{Project: project, User: email, Lane: quota.Interactive})
 	ids, err := p.inbox(ctx)
 	if err != nil {
-		return ended(ctx, err)
+		return err
 	}
 	for {
 		burst, units := p.plan(rnd, ids)
 		began := time.Now()
-		if err := p.burst(ctx, burst); err != nil {
-			return ended(ctx, err)
+		if err := p.burst(ctx, stop, burst); err != nil {
+			return err
 		}
 		pause := time.Duration(float64(units) / perSecond * float64(time.Second) * (0.8 + 0.4*rnd.Float64()))
 		select {
 		case <-time.After(max(0, pause-time.Since(began))):
+		case <-stop:
+			return nil
 		case <-ctx.Done():
 			return nil
 		}
@@ -166,11 +166,16 @@ func (p *people) inbox(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-func (p *people) burst(ctx context.Context, ids []string) error {
+func (p *people) burst(ctx context.Context, stop <-chan struct{}, ids []string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(peopleAtOnce)
 	for _, id := range ids {
 		group.Go(func() error {
+			select {
+			case <-stop:
+				return nil
+			default:
+			}
 			var err error
 			if id == "" {
 				_, err = p.service.Users.Messages.List("me").MaxResults(20).Context(ctx).Do()

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,13 +14,14 @@ import (
 // that was there before.
 type redisServer struct {
 	url    string
-	prefix string // of queue names and ledger keys
-	close  func(context.Context) error
+	prefix string                      // of queue names and ledger keys
+	clean  func(context.Context) error // removes what the run left in a borrowed one
+	stop   func()                      // ends an embedded one
 }
 
-// startRedis starts an embedded Redis, or borrows the one at url. What the run
-// leaves in a borrowed one is removed by close.
-func startRedis(_ context.Context, url, run string) (*redisServer, error) {
+// startRedis starts an embedded Redis, or borrows the one at url, which is not
+// spoken to yet.
+func startRedis(url, run string) (*redisServer, error) {
 	prefix := "demo-" + run + "-"
 	if url == "" {
 		m := miniredis.NewMiniRedis()
@@ -27,21 +29,32 @@ func startRedis(_ context.Context, url, run string) (*redisServer, error) {
 		if err := m.Start(); err != nil {
 			return nil, fmt.Errorf("start the embedded Redis: %w", err)
 		}
-		return &redisServer{url: "redis://" + m.Addr() + "/0", prefix: prefix, close: func(context.Context) error {
-			m.Close()
-			return nil
-		}}, nil
+		nothing := func(context.Context) error { return nil }
+		return &redisServer{url: "redis://" + m.Addr() + "/0", prefix: prefix, clean: nothing, stop: m.Close}, nil
 	}
 	o, err := redis.ParseURL(url)
 	if err != nil {
-		return nil, fmt.Errorf("--redis: not the URL of a Redis; its form is redis://USER:PASSWORD@HOST:PORT/DB")
+		return nil, errNoRedisURL
 	}
-	return &redisServer{url: url, prefix: prefix, close: func(ctx context.Context) error {
+	clean := func(ctx context.Context) error {
 		rdb := redis.NewClient(o)
 		defer rdb.Close()
 		return removeKeys(ctx, rdb, prefix)
-	}}, nil
+	}
+	return &redisServer{url: url, prefix: prefix, clean: clean, stop: func() {}}, nil
 }
+
+// CheckRedisURL says what is wrong with the form of a Redis' URL. Whether a Redis
+// answers there is not asked.
+func CheckRedisURL(url string) error {
+	if _, err := redis.ParseURL(url); err != nil {
+		return errNoRedisURL
+	}
+	return nil
+}
+
+// errNoRedisURL does not quote the URL, which may hold a password.
+var errNoRedisURL = errors.New("not the URL of a Redis; its form is redis://USER:PASSWORD@HOST:PORT/DB")
 
 // removeKeys deletes what a run left: its queues' keys, their names in Asynq's
 // list of queues, and the ledger's windows.
