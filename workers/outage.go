@@ -116,7 +116,7 @@ func (s *slice) probePending(ctx, calls context.Context, suspects []suspect) (pr
 	return false, s.outage(out.result.Failure.Reason)
 }
 
-// sample returns pending items from all parts of the listing that come after
+// sample returns pending items, never tried before, from all parts of the listing that come after
 // the suspects: bad messages tend to stand side by side.
 func (s *slice) sample(ctx context.Context, suspects []suspect) ([]jobs.Item, error) {
 	var after int64
@@ -134,8 +134,9 @@ func (s *slice) sample(ctx context.Context, suspects []suspect) ([]jobs.Item, er
 		if err != nil {
 			return nil, fmt.Errorf("sample the items of job %s: %w", s.job.ID, err)
 		}
-		// The pending ones may stand so far apart that two parts find the same.
-		if len(next) > 0 && (len(items) == 0 || next[0].Seq > items[len(items)-1].Seq) {
+		// One that was at fault before tells nothing. And the pending ones may
+		// stand so far apart that two parts find the same.
+		if len(next) > 0 && next[0].Attempts == 0 && (len(items) == 0 || next[0].Seq > items[len(items)-1].Seq) {
 			items = append(items, next[0])
 		}
 	}

@@ -206,3 +206,39 @@ func TestAStreakIsRememberedFromSliceToSlice(t *testing.T) {
 		}
 	})
 }
+
+func TestASampleIsPendingFreshAndFromAllPartsOfTheRest(t *testing.T) {
+	b := newRig(t, &memMailbox{})
+	j := b.store.jobs[b.ref.Job]
+	for seq := int64(1); seq <= 102; seq++ {
+		item := &memItem{Item: jobs.Item{Seq: seq, ID: fmt.Sprintf("m%d", seq)}}
+		switch {
+		case seq > 27 && seq <= 52: // the second quarter of the rest
+			item.done = true
+		case seq > 77: // the last
+			item.Attempts = 1
+		}
+		j.items = append(j.items, item)
+	}
+	j.Progress.Listed = 102
+	job, err := b.store.Claim(t.Context(), b.ref, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &slice{handler: b.handler, job: job, ref: job.Ref()}
+	suspects := []suspect{{item: jobs.Item{Seq: 2}}, {item: jobs.Item{Seq: 1}}}
+	for range 50 {
+		items, err := s.sample(t.Context(), suspects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(items); n < 2 || n > 3 {
+			t.Fatalf("sample = %+v, want one of the first quarter and one or two of the third", items)
+		}
+		for _, item := range items {
+			if item.Seq <= 2 || item.Seq > 27 && item.Seq <= 52 || item.Seq > 78 || item.Attempts > 0 {
+				t.Errorf("sample %+v, want it after the suspects, pending and never tried", item)
+			}
+		}
+	}
+}
