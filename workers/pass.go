@@ -19,6 +19,8 @@ type pass struct {
 	items    chan jobs.Item
 	outcomes chan outcome
 	halted   chan struct{} // closed by the first halt
+	opened   chan struct{} // closed when more than one fetcher may work
+	open     func()        // closes opened, once
 
 	mu  sync.Mutex
 	end *ending // the best reason to stop; nil: none yet
@@ -41,16 +43,17 @@ func (s *slice) pass(ctx, calls context.Context) (taken int, suspects []suspect,
 		items:    make(chan jobs.Item, s.opts.InFlight),
 		outcomes: make(chan outcome, s.opts.InFlight),
 		halted:   make(chan struct{}),
+		opened:   make(chan struct{}),
+	}
+	p.open = sync.OnceFunc(func() { close(p.opened) })
+	if s.job.Refusals == 0 || s.progress {
+		p.open()
 	}
 	done := make(chan struct{})
 	var watcher, fetchers, committing sync.WaitGroup
 	watcher.Go(func() { p.watch(ctx, done) })
-	for range s.opts.InFlight {
-		fetchers.Go(func() {
-			for item := range p.items {
-				p.handle(ctx, calls, item)
-			}
-		})
+	for i := range s.opts.InFlight {
+		fetchers.Go(func() { p.fetchAll(ctx, calls, i == 0) })
 	}
 	c := &collector{slice: s, halt: p.halt}
 	committing.Go(func() { c.run(ctx, p.outcomes) })
@@ -133,6 +136,23 @@ func (p *pass) feed(ctx context.Context) (taken int) {
 	return taken
 }
 
+// fetchAll fetches items until there are no more. After a refusal, the first
+// fetcher tries alone whether the quota is back: if it is not, one call has been
+// refused and not as many as there are fetchers.
+func (p *pass) fetchAll(ctx, calls context.Context, first bool) {
+	if first {
+		defer p.open()
+	} else {
+		select {
+		case <-p.opened:
+		case <-p.halted:
+		}
+	}
+	for item := range p.items {
+		p.handle(ctx, calls, item)
+	}
+}
+
 // handle fetches one item, unless the pass was halted before its turn: then it
 // stays pending.
 func (p *pass) handle(ctx, calls context.Context, item jobs.Item) {
@@ -149,6 +169,7 @@ func (p *pass) handle(ctx, calls context.Context, item jobs.Item) {
 		p.halt(*end)
 	}
 	if out != nil {
+		p.open()
 		p.outcomes <- *out
 	}
 }

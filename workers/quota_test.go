@@ -85,6 +85,48 @@ func TestRefusalsInARowWithoutProgressDoubleTheWait(t *testing.T) {
 	})
 }
 
+// A throttled account is asked with one call, not with as many as fit.
+func TestAfterARefusalOneCallTriesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 40, latency: 100 * time.Millisecond})
+		back := time.Now().Add(time.Minute)
+		gets := 0
+		b.box.fault = func(call string, _ int) error {
+			if !strings.HasPrefix(call, "get") {
+				return nil
+			}
+			b.box.mu.Lock()
+			defer b.box.mu.Unlock()
+			gets++
+			if time.Now().Before(back) {
+				return denied(5 * time.Second)
+			}
+			return nil
+		}
+		for wake, want := range []int{7, 1, 1} {
+			gets = 0
+			parked := b.mustPark(b.ref)
+			if gets != want {
+				t.Errorf("wake-up %d: %d calls, want %d", wake, gets, want)
+			}
+			<-time.After(time.Until(parked.Until))
+		}
+		<-time.After(time.Until(back))
+		b.box.most = 0
+		started := time.Now()
+		if row := b.toEnd(); row.State != jobs.Completed || row.Progress.Stored != 40 {
+			t.Errorf("row at the end = %+v, want all 40", row)
+		}
+		if b.box.most != 7 {
+			t.Errorf("%d calls in flight once the quota was back, want 7", b.box.most)
+		}
+		// One call, and then the 39 others seven at a time.
+		if took := time.Since(started); took != 700*time.Millisecond {
+			t.Errorf("took %s once the quota was back, want 0.7s", took)
+		}
+	})
+}
+
 func TestEveryKindOfRefusalWaits(t *testing.T) {
 	google := func(wait time.Duration) error {
 		return &jobs.CallError{Class: jobs.ClassQuota, Reason: "rateLimitExceeded", Wait: wait, Err: errors.New("403")}
