@@ -24,14 +24,9 @@ func (p Project) budget(api string) *Budget {
 	return nil
 }
 
-func (b Budget) window(lane Lane) window {
-	w := window{limit: LimitProjectDay, units: b.Units, ceiling: b.Units}
-	if lane == Interactive && !b.Hard {
-		w.ceiling = maxUnits
-	}
-	w.reserve = w.ceiling
-	return w
-}
+// maxBudget is what a day may come to for a lane that no budget binds: as much as
+// the ledger can count.
+const maxBudget = 1<<32 - 1
 
 // dayEnds returns the ends of the days before, around and after now, in Unix
 // seconds: whichever of them Redis' clock has not reached yet ends its day, even

@@ -143,7 +143,7 @@ type Usage struct {
 // was asked for.
 type Decision struct {
 	Charge Charge  // its Units were charged to every limit
-	Usage  []Usage // of the project's limits, then of the user's
+	Usage  []Usage // of the project's limits, of the user's, and of the day if it has a budget
 }
 
 // Cost returns what a call costs a project in units. A method that the price
@@ -244,44 +244,52 @@ func (l *Ledger) eval(ctx context.Context, script *redis.Script, keys []string, 
 	return script.Run(ctx, l.rdb, keys, args...).Int64Slice()
 }
 
-// The places of take.lua's reply.
+// The places of take.lua's reply. When the cost was refused, the wait, the window
+// and the part that bound come after what is used.
 const (
-	replyAdmitted = iota
-	replyGranted
-	replyWait
-	replyWindow
-	replyPart
+	replyGranted = iota
 	replyNow
+	replyDay
 	replyUsed
 )
 
 var boundParts = map[int64]Bound{1: BoundCeiling, 2: BoundPace, 3: BoundHold, 4: BoundUnknown}
 
 func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64) (Decision, error) {
-	if len(reply) < replyUsed+len(p.windows) || reply[replyWindow] > int64(len(p.windows)) {
+	last := replyUsed + len(p.windows)
+	if len(reply) < last || reply[replyGranted] < 0 && len(reply) != last+3 {
 		return Decision{}, fmt.Errorf("%w: an answer of %d numbers", ErrUnavailable, len(reply))
 	}
 	at := time.UnixMicro(reply[replyNow])
-	if reply[replyAdmitted] == 1 {
-		d := Decision{Charge: Charge{Caller: c, API: api, Units: reply[replyGranted], At: at}, Usage: make([]Usage, len(p.windows))}
-		for i, w := range p.windows {
-			d.Usage[i] = Usage{Limit: w.limit, Units: w.units, Ceiling: w.ceiling, Used: reply[replyUsed+i] + reply[replyGranted]}
+	usage := make([]Usage, len(p.windows), len(p.windows)+1)
+	for i, w := range p.windows {
+		usage[i] = Usage{Limit: w.limit, Units: w.units, Ceiling: w.ceiling, Used: reply[replyUsed+i]}
+	}
+	usage = append(usage, Usage{Limit: LimitProjectDay, Units: p.budget, Ceiling: p.budget, Used: reply[replyDay]})
+	if granted := reply[replyGranted]; granted >= 0 {
+		if !p.bound {
+			usage = usage[:len(p.windows)]
+		}
+		for i := range usage {
+			usage[i].Used += granted
 		}
 		l.metrics.count(c, "admitted", "")
-		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(d.Charge.Units))
-		return d, nil
+		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(granted))
+		return Decision{Charge: Charge{Caller: c, API: api, Units: granted, At: at}, Usage: usage}, nil
 	}
-	bound := int(reply[replyWindow]) - 1
-	w := p.windows[bound]
-	if reply[replyWait] < 0 {
-		l.metrics.count(c, "never", w.limit)
-		return Decision{}, fmt.Errorf("%w: %d units, but lane %s may fill %s up to %d only", ErrNeverFits, cost, c.Lane, w.limit, w.ceiling)
+	wait, window, part := reply[last], reply[last+1], reply[last+2]
+	if window < 1 || window > int64(len(usage)) {
+		return Decision{}, fmt.Errorf("%w: an answer about window %d", ErrUnavailable, window)
 	}
-	l.metrics.count(c, "denied", w.limit)
-	wait := time.Duration(min(reply[replyWait], math.MaxInt64/1000)) * time.Microsecond
+	u := usage[window-1]
+	if wait < 0 {
+		l.metrics.count(c, "never", u.Limit)
+		return Decision{}, fmt.Errorf("%w: %d units, but lane %s may fill %s up to %d only", ErrNeverFits, cost, c.Lane, u.Limit, u.Ceiling)
+	}
+	l.metrics.count(c, "denied", u.Limit)
+	d := time.Duration(min(wait, math.MaxInt64/1000)) * time.Microsecond
 	return Decision{}, &DeniedError{
-		Caller: c, Cost: cost, Limit: w.limit, Bound: boundParts[reply[replyPart]],
-		Used: reply[replyUsed+bound], Ceiling: w.ceiling,
-		RetryAfter: wait, At: at.Add(wait),
+		Caller: c, Cost: cost, Limit: u.Limit, Bound: boundParts[part],
+		Used: u.Used, Ceiling: u.Ceiling, RetryAfter: d, At: at.Add(d),
 	}
 }

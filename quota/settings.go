@@ -107,7 +107,7 @@ type window struct {
 	reserve  int64 // the ceiling while nobody knows what was spent
 	sync     int64 // time that lane sync pays for a unit, whoever spends it, in 1/256 us; 0: no pace
 	backfill int64 // the same for lane backfill
-	buckets  int64 // a unit counts in its own bucket and in so many more; 0: until the day ends
+	buckets  int64 // a unit counts in its own bucket and in so many more
 }
 
 // A scope is the windows that stand in one key: those of the project, or those
@@ -115,19 +115,24 @@ type window struct {
 type scope struct {
 	windows []window
 	ttl     int64 // life of the key, in seconds; 0: for ever
+	day     int64 // bytes of the key's day
 }
 
 // size is how many bytes the value of the scope's key has.
 func (s scope) size() int64 {
-	size := int64(29)
+	size := preambleSize + s.day
 	for _, w := range s.windows {
-		size += 16
-		if w.buckets > 0 {
-			size += 4 * (w.buckets + 1)
-		}
+		size += headerSize + 4*(w.buckets+1)
 	}
 	return size
 }
+
+// What take.lua keeps in a key besides the rings, in bytes.
+const (
+	preambleSize = 29
+	headerSize   = 16
+	daySize      = 8
+)
 
 // A plan is all that a decision for one lane of one project and API needs, made
 // once: the keys' names, and the part of the request that stays.
@@ -140,6 +145,8 @@ type plan struct {
 	buckets buckets
 	fresh   *atomic.Bool // of the project: see [Options.Fresh]
 	spec    []byte
+	budget  int64  // units that the lane may bring the project's day to
+	bound   bool   // the project has a budget for the day
 	most    int64  // the largest cost that can ever fit
 	base    string // of all keys: prefix and hash tag
 	shape   string // names the layout of the keys; another layout is another key
@@ -168,9 +175,14 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 			p.project.windows = append(p.project.windows, w)
 		}
 	}
+	p.project.day = daySize
+	p.budget = maxBudget
 	if budget := project.budget(list.API); budget != nil {
-		// A day has no ring and must be the last of its key.
-		p.project.windows = append(p.project.windows, budget.window(lane))
+		p.bound = true
+		if lane != Interactive || budget.Hard {
+			p.budget = budget.Units
+			p.most = min(p.most, budget.Units)
+		}
 	}
 	var longest int64
 	p.shape = fmt.Sprintf("v%d.%dus", layoutVersion, p.width)
@@ -251,7 +263,7 @@ func lower(user string) string {
 
 // request packs the first argument of take and settle.
 func (p *plan) request(cost, want int64, now time.Time) []byte {
-	b := make([]byte, 0, 26+len(p.spec))
+	b := make([]byte, 0, 30+len(p.spec))
 	b = binary.LittleEndian.AppendUint32(b, uint32(cost))
 	b = binary.LittleEndian.AppendUint32(b, uint32(want))
 	b = binary.LittleEndian.AppendUint32(b, uint32(p.width))
@@ -259,6 +271,7 @@ func (p *plan) request(cost, want int64, now time.Time) []byte {
 	if p.fresh.Load() {
 		b[13] = 1
 	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(p.budget))
 	for _, end := range dayEnds(now) {
 		b = binary.LittleEndian.AppendUint32(b, uint32(end))
 	}

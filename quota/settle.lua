@@ -13,7 +13,7 @@ local PREAMBLE, HEADER = 29, 16   -- bytes
 local request, at = ARGV[1], ARGV[2] + 0
 local delta, back, width = u32(request, 0), u32(request, 4) == 1, u32(request, 8)
 local bucket = (at - at % width) / width
-local p, reply = 26, {}
+local p, reply = 30, {}
 
 -- correct changes the number behind the first i bytes of s and says by how much.
 local function correct(s, i)
@@ -31,21 +31,16 @@ for k = 1, 2 do
   local windows = byte(request, p + 1)
   p = p + 5
   local state = call('GET', KEYS[k])
-  local ring, changed = PREAMBLE + HEADER * windows, false
-  for header = PREAMBLE, ring - 1, HEADER do
+  local stop, changed = PREAMBLE + HEADER * windows, false
+  local ring = k == 1 and stop + 8 or stop   -- behind the project's day
+  for header = PREAMBLE, stop - 1, HEADER do
     local n, by = byte(request, p + 17), 0
     local entry = p
     p = p + 17
     if state then
       local ahead = (bucket - u32(state, 6)) % U32
       if ahead >= U32 / 2 then ahead = ahead - U32 end
-      if n == 0 then
-        -- A day: units of yesterday are no longer counted.
-        local day = u32(state, header)
-        if day * 1000000 > at and day * 1000000 - at <= 90000000000 then
-          state, by = correct(state, header + 12)
-        end
-      elseif ahead == 0 then
+      if ahead == 0 then
         state, by = correct(state, header + 12)
       elseif ahead < 0 and -ahead <= n then
         state, by = correct(state, ring + 4 * (bucket % (n + 1)))
@@ -55,7 +50,7 @@ for k = 1, 2 do
       for lane = 0, 1 do
         -- What is taken back is no longer owed.
         local interval, i = u32(request, entry + 8 + 4 * lane), header + 4 + 4 * lane
-        if by > 0 and interval > 0 and n > 0 then
+        if by > 0 and interval > 0 then
           local paid = u32(state, i) + math.floor((back and -by or by) * interval / 256)
           state = sub(state, 1, i) .. pack(paid > 0 and paid or 0) .. sub(state, i + 5)
         end
@@ -63,7 +58,13 @@ for k = 1, 2 do
       changed = changed or by > 0
     end
     reply[#reply + 1] = by
-    if n > 0 then ring = ring + 4 * (n + 1) end
+    ring = ring + 4 * (n + 1)
+  end
+  -- Units of a day that is over are no longer counted.
+  if k == 1 and state and u32(state, stop) * 1000000 > at then
+    local by
+    state, by = correct(state, stop + 4)
+    changed = changed or by > 0
   end
   if changed then call('SET', KEYS[k], state, 'KEEPTTL') end
 end

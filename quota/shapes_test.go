@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -24,11 +25,14 @@ func TestTwoShapesSideBySide(t *testing.T) {
 			step = 600_000
 		}
 		clock := func() time.Time { return time.UnixMicro(now) }
-		shaped := func(budget bool) *quota.Ledger {
-			project := quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 8000)}}
-			if budget { // a window more in the project's key is another shape
-				project.Budgets = []quota.Budget{{API: "gmail", Units: 1 << 30}}
+		shaped := func(burst bool) *quota.Ledger {
+			list := gmailWith(t, 6000, 8000)
+			if burst { // a window more in the user's key is another shape
+				limits := maps.Clone(list.Limits)
+				limits["user-burst"] = quota.Limit{Units: 6000, Per: "user", Period: 10 * time.Second}
+				list.Limits = limits
 			}
+			project := quota.Project{Lists: []*quota.PriceList{list}}
 			ledger, err := quota.NewLedger(quota.Options{Redis: rdb, KeyPrefix: t.Name(), Projects: map[string]quota.Project{"p": project}})
 			if err != nil {
 				t.Fatal(err)
@@ -228,7 +232,7 @@ func TestHoldKeepsItsLength(t *testing.T) {
 // TestRedis62 keeps the scripts to commands of Redis 6.2, which the oldest
 // supported server has.
 func TestRedis62(t *testing.T) {
-	known := map[string]bool{"TIME": true, "GET": true, "SET": true, "SETRANGE": true, "INFO": true, "ZADD": true, "ZCOUNT": true, "ZREMRANGEBYSCORE": true}
+	known := map[string]bool{"TIME": true, "GET": true, "MGET": true, "SET": true, "SETRANGE": true, "INFO": true, "ZADD": true, "ZCOUNT": true, "ZREMRANGEBYSCORE": true}
 	files := []string{"numbers.lua", "take.lua", "settle.lua", "hold.lua"}
 	calls := regexp.MustCompile(`\b(?:call|pcall)\(\s*'([A-Z]+)'`)
 	every := regexp.MustCompile(`\b(?:redis\.)?p?call\(`)

@@ -12,6 +12,7 @@
 --            u32 width_us  of a bucket
 --            u8  lane      0 interactive, 1 sync, 2 backfill: whose pace is checked
 --            u8  fresh     1: a missing project means that nothing was spent
+--            u32 budget    units that this lane may bring the project's day to
 --            u32 x 3       ends of yesterday, today and tomorrow, in s
 --          then for the project, then for the user
 --            u8  windows
@@ -21,30 +22,35 @@
 --            u32 reserve   the same while the windows are unknown
 --            u32 x 2       time that sync and backfill pay for a unit, whoever
 --                          spends it, in 1/256 us; 0: no pace
---            u8  n         a unit counts in its own bucket and n more; 0: until
---                          the day ends
+--            u8  n         a unit counts in its own bucket and n more
 -- ARGV[2]  the name of the keys' shape
 -- ARGV[3]  now_us, in tests only
 --
--- Returns {admitted 0|1, granted, wait_us, window, part, now_us, used...}.
---   window  which window asked for the longest wait, counted over both keys
---   part    1 ceiling, 2 pace, 3 hold, 4 unknown windows; wait_us -1: the cost
---           can never fit
---   used    units in each window before the decision
+-- Returns {granted, now_us, day, used...} when admitted, and when not
+-- {-1, now_us, day, used..., wait_us, window, part}.
+--   day      units that the project has used of its day, before the decision
+--   used     units in each window, before the decision
+--   wait_us  until the cost fits if nobody else spends; -1: never
+--   window   which one asked for the longest wait, counted over both keys; the
+--            day comes after them
+--   part     1 ceiling, 2 pace, 3 hold, 4 unknown windows
 --
--- The value of a key is a preamble, then a header per window, then a ring per
--- window. Preamble, 29 bytes:
+-- The value of a key is a preamble, a header per window, for the project its day,
+-- and a ring per window. Preamble, 29 bytes:
 --   u48 hold     until when the scope is closed, in ms; 0: open
 --   u32 last     low bits of the number of the newest bucket, now_us / width_us
 --   u8  shapes   how many shapes of keys share the project's limits
 --   u48 unknown  until when the project's windows are unknown, in ms; 0: known
 --   12 bytes     the server that counted last: its run id and evictions
 -- Header of a window, 16 bytes:
---   u32 rest     units in the older live buckets; of a day: when it ends, in s
+--   u32 rest     units in the older live buckets
 --   u32 paid 2x  for sync and backfill: when its pace is paid off, in us since
 --                CARRY buckets before the newest one began; 0: long ago
 --   u32 cur      units in the newest bucket; they move to the ring when it ends
--- Ring of a window: n+1 x u32, bucket i at place i % (n+1). A day has none.
+-- Day, 8 bytes:
+--   u32 ends     when the day ends in which the units were spent, in s
+--   u32 units
+-- Ring of a window: n+1 x u32, bucket i at place i % (n+1).
 --
 -- A bucket leaves a window only when all of it is n buckets old, whatever the
 -- alignment. An admission in a bucket that is open already, by far the commonest
@@ -54,7 +60,7 @@
 local call, byte, char, sub, rep = redis.call, string.byte, string.char, string.sub, string.rep
 local PREAMBLE, HEADER, CUR = 29, 16, 12   -- bytes; of a header, where cur stands
 local PAID_AT = '33'   -- where the first paid stands in a key, as text: Redis prints Lua numbers slowly
-local FIRST, ENTRY = 26, 17   -- bytes of the request before its first key, and of a window
+local FIRST, ENTRY, DAY = 30, 17, 8   -- bytes of the request before its first key and of a window; of a day
 local CARRY = 5   -- buckets for which unused pace may be made up
 
 local request, now = ARGV[1], ARGV[3]
@@ -77,7 +83,8 @@ local tag = char(a, b, c, (d - c) / 256)   -- how the newest bucket stands in a 
 local restamped   -- a clock that is far behind made units young again
 
 local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0'   -- the preamble of a key about which there is nothing special
-local reply = {1, 0, 0, 0, 0, now, 0, 0, 0}
+local reply = {cost, now, 0, 0, 0, 0}
+local keys = call('MGET', KEYS[1], KEYS[2])
 -- For each key: its state, whether it moved on, what to write from the first paid on, ttl.
 local state1, moved1, bytes1, ttl1, state2, moved2, bytes2, ttl2
 local admitted, charge = true, cost
@@ -85,11 +92,11 @@ local admitted, charge = true, cost
 -- Check all windows, and prepare what charging them would write. A lease goes
 -- through them again with all that it can be granted.
 while true do
-  local p, w, wait, never, room, unknown, lost, shapes = FIRST, 0, 0, false, want, 0, 0, 1
+  local p, w, wait, window, part, never, room, unknown, lost, shapes = FIRST, 3, 0, 0, 0, false, want, 0, 0, 1
   for k = 1, 2 do
     local windows, t0, t1, t2, t3 = byte(request, p + 1, p + 5)
     p = p + 5
-    local state, newest, moved, held = call('GET', KEYS[k]), bucket, false, 0
+    local state, newest, moved, held = keys[k], bucket, false, 0
     if not state or sub(state, 1, 17) ~= plain then
       -- Not the common case: a bucket has ended, or there is something special. Its
       -- functions are made here because making them takes as long as a common call.
@@ -122,14 +129,12 @@ while true do
           ahead = (bucket - u32(state, 6)) % U32
           if ahead >= U32 / 2 then ahead = ahead - U32 end
         end
-        local last, ring = bucket - ahead, PREAMBLE + HEADER * windows
+        local last, ring = bucket - ahead, PREAMBLE + HEADER * windows + (project and DAY or 0)
         for j = 1, windows do
           local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * j)
           local slots = n + 1
           local empty = rep('\0', 4 * slots)
-          if n == 0 then
-            headers, slots = headers .. (state and sub(state, at + 1, at + HEADER) or rep('\0', HEADER)), 0
-          elseif not state then
+          if not state then
             headers, rings = headers .. rep('\0', HEADER), rings .. empty
           elseif ahead < 0 and -ahead <= n then
             return state, last   -- the clock stepped back a little: keep counting in the newest bucket
@@ -169,6 +174,7 @@ while true do
           ring = ring + 4 * slots
         end
 
+        local day = project and (state and sub(state, PREAMBLE + HEADER * windows + 1, PREAMBLE + HEADER * windows + DAY) or rep('\0', DAY)) or ''
         local hold, unknown, shapes, mark = 0, 0, 1, rep('\0', 12)
         if state then
           hold, unknown, mark = u48(state, 0), u48(state, 11), sub(state, 18, 29)
@@ -189,7 +195,7 @@ while true do
           shapes = call('ZCOUNT', KEYS[3], now - ago, '+inf')
           if shapes > 1 then call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.0f', now - ago)) end
         end
-        return pack48(hold) .. tag .. char(shapes < 255 and shapes or 255) .. pack48(unknown) .. mark .. headers .. rings, bucket
+        return pack48(hold) .. tag .. char(shapes < 255 and shapes or 255) .. pack48(unknown) .. mark .. headers .. day .. rings, bucket
       end
 
       if not state or sub(state, 7, 10) ~= tag then
@@ -202,9 +208,10 @@ while true do
         lost = math.floor((unknown + now - life()) / width)
       end
     end
-    local bytes, ring = nil, PREAMBLE + HEADER * windows
+    local bytes, stop = nil, PREAMBLE + HEADER * windows
+    local ring = k == 1 and stop + DAY or stop
     local due = now - (newest - CARRY) * width   -- now, as paid counts
-    for at = PREAMBLE, ring - 1, HEADER do
+    for at = PREAMBLE, stop - 1, HEADER do
       local a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s, n = byte(request, p + 1, p + 17)
       local ceiling = a + b * 256 + c * 65536 + d * 16777216
       local reserve = unknown > 0 and e + f * 256 + g * 65536 + h * 16777216 or 0
@@ -216,60 +223,32 @@ while true do
       end
       p, w = p + 17, w + 1
       a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s = byte(state, at + 1, at + 16)
-      local total = a + b * 256 + c * 65536 + d * 16777216
       local cur = o + q * 256 + r * 65536 + s * 16777216
-      local day
-      if n > 0 then
-        total = total + cur
-      else
-        -- A day: total is when the day ends that cur was spent in. Which day it is,
-        -- the clock tells that looks at the ends: the first that is still to come.
-        for x = 15, 23, 4 do
-          local a, b, c, d = byte(request, x, x + 3)
-          day = a + b * 256 + c * 65536 + d * 16777216
-          if day * 1000000 > now then break end
-        end
-        if total >= day then
-          day = total
-        else
-          cur, d = 0, day
-          a = d % 256 d = (d - a) / 256
-          b = d % 256 d = (d - b) / 256
-          c = d % 256 d = (d - c) / 256
-        end
-        total = cur
-      end
-      local this, part, free = held, 3, ceiling - total
-      reply[6 + w] = total
-      if unknown > 0 and not day then
+      local total = a + b * 256 + c * 65536 + d * 16777216 + cur
+      local this, why, free = held, 3, ceiling - total
+      reply[w] = total
+      if unknown > 0 then
         -- What was spent since then must fit into the reserve.
         reserve = reserve - cur
         for x = lost > newest - n and lost or newest - n, newest - 1 do
           local a, b, c, d = byte(state, ring + 4 * (x % (n + 1)) + 1, ring + 4 * (x % (n + 1)) + 4)
           reserve = reserve - (a + b * 256 + c * 65536 + d * 16777216)
         end
-        if charge > reserve and charge > 0 and unknown > this then this, part = unknown, 4 end
+        if charge > reserve and charge > 0 and unknown > this then this, why = unknown, 4 end
         if reserve < room then room = reserve end
       end
       if free < room then room = free end
       if charge > free and charge > 0 then
-        if charge > whole and not never then
-          never, reply[4], reply[5] = true, w, 1
+        if charge > whole and not never then never, window, part = true, w, 1 end
+        -- Wait until enough of the oldest buckets have left.
+        local missing, x = charge - free, newest - n
+        while missing > 0 and x < newest do
+          local a, b, c, d = byte(state, ring + 4 * (x % (n + 1)) + 1, ring + 4 * (x % (n + 1)) + 4)
+          missing, x = missing - (a + b * 256 + c * 65536 + d * 16777216), x + 1
         end
-        local left
-        if day then
-          left = day * 1000000 - now
-        else
-          -- Wait until enough of the oldest buckets have left.
-          local missing, x = charge - free, newest - n
-          while missing > 0 and x < newest do
-            local a, b, c, d = byte(state, ring + 4 * (x % (n + 1)) + 1, ring + 4 * (x % (n + 1)) + 4)
-            missing, x = missing - (a + b * 256 + c * 65536 + d * 16777216), x + 1
-          end
-          if missing > 0 then x = x + 1 end
-          left = (x + n) * width - now
-        end
-        if left > this then this, part = left, 1 end
+        if missing > 0 then x = x + 1 end
+        local left = (x + n) * width - now
+        if left > this then this, why = left, 1 end
       end
 
       -- A lane's pace is a debt that is paid off with time: a call is let in when
@@ -281,14 +260,14 @@ while true do
         local paid, interval = paid1, sync
         if lane == 2 then paid, interval = paid2, backfill end
         if interval > 0 then
-          if paid > 0 and paid - due > this and charge > 0 then this, part = paid - due, 2 end
+          if paid > 0 and paid - due > this and charge > 0 then this, why = paid - due, 2 end
           local share = width / interval   -- a lease takes no more than a bucket's worth
           if share < room then room = share - share % 1 end
         end
       end
       if this > wait then
         wait = this
-        if not never then reply[4], reply[5] = w, part end
+        if not never then window, part = w, why end
       end
 
       -- The end of the header as it is to be if the cost is charged.
@@ -316,7 +295,44 @@ while true do
       end
       local tail = char(e, f, g, h, i, j, l, m, o, q, r, (cur - r) / 256)
       bytes = bytes and bytes .. char(a, b, c, d) .. tail or tail
-      if n > 0 then ring = ring + 4 * (n + 1) end
+      ring = ring + 4 * (n + 1)
+    end
+    if k == 1 then
+      -- The day that is under way: the first whose end is still to come. Units of
+      -- an earlier one count no longer; a clock that stepped back stays in the later.
+      local a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s = byte(request, 15, 30)
+      local budget, day = a + b * 256 + c * 65536 + d * 16777216, i + j * 256 + l * 65536 + m * 16777216
+      if day * 1000000 <= now then
+        day = o + q * 256 + r * 65536 + s * 16777216
+      elseif (e + f * 256 + g * 65536 + h * 16777216) * 1000000 > now then
+        day = e + f * 256 + g * 65536 + h * 16777216
+      end
+      a, b, c, d, e, f, g, h = byte(state, stop + 1, stop + DAY)
+      local ends, spent = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
+      if ends >= day then
+        day = ends
+      else
+        spent, d = 0, day
+        a = d % 256 d = (d - a) / 256
+        b = d % 256 d = (d - b) / 256
+        c = d % 256 d = (d - c) / 256
+      end
+      reply[3] = spent
+      if budget - spent < room then room = budget - spent end
+      if charge > budget - spent and charge > 0 then
+        local left = day * 1000000 - now
+        if charge > budget and not never then never, window, part = true, -1, 1 end
+        if left > wait then
+          wait = left
+          if not never then window, part = -1, 1 end
+        end
+      end
+      spent = spent + charge
+      if spent > 4294967295 then spent = 4294967295 end
+      e = spent % 256 spent = (spent - e) / 256
+      f = spent % 256 spent = (spent - f) / 256
+      g = spent % 256
+      bytes = bytes .. char(a, b, c, d, e, f, g, (spent - g) / 256)
     end
     local ttl
     if moved then
@@ -331,10 +347,11 @@ while true do
   end
 
   if never or wait > 0 then
-    admitted, reply[1], reply[3] = false, 0, never and -1 or wait
+    admitted, reply[1] = false, -1
+    reply[w + 1], reply[w + 2], reply[w + 3] = never and -1 or wait, window < 0 and w - 2 or window - 3, part
     break
   end
-  reply[2] = charge
+  reply[1] = charge
   if charge == 0 or want <= charge or room <= charge then break end
   want, charge = room, room
 end
