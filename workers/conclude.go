@@ -69,7 +69,7 @@ func (s *slice) handOver(ctx context.Context) error {
 func (s *slice) waitForQuota(ctx context.Context, end ending) error {
 	until := end.until
 	if !s.progress && s.job.Refusals > 0 {
-		until = until.Add(backoff(end.wait, s.job.Refusals) - end.wait)
+		until = until.Add(doubled(end.wait, s.job.Refusals, maxBackoff/time.Duration(s.opts.Scale)) - end.wait)
 	}
 	s.metrics.requeued.WithLabelValues(end.label).Inc()
 	return s.park(ctx, jobs.Park{For: end.why, Until: until, Refused: true}, time.Until(until))

@@ -34,6 +34,10 @@ type Options struct {
 	ParseTime     time.Duration // bound on parsing one message; 5s if zero
 	FailureBudget int           // failures in a row without progress before a job fails; 20 if zero
 
+	// Scale is how much faster than the clock quota's time runs, against a fake
+	// Google: doubled waits for quota end at a minute divided by it. 1 if zero.
+	Scale int
+
 	// ShutdownTimeout bounds how long Run takes to return after its context
 	// ended; 15s if zero. Slices that stop as asked need about a second.
 	ShutdownTimeout time.Duration
@@ -75,6 +79,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"SliceTime", o.SliceTime}, {"Lease", o.Lease}, {"TaskTimeout", o.TaskTimeout},
 		{"ParseTime", o.ParseTime}, {"ShutdownTimeout", o.ShutdownTimeout},
 		{"Concurrency", time.Duration(o.Concurrency)}, {"InFlight", time.Duration(o.InFlight)},
+		{"Scale", time.Duration(o.Scale)},
 		{"FailureBudget", time.Duration(o.FailureBudget)},
 	} {
 		if d.value < 0 {
@@ -91,6 +96,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Lease = cmp.Or(o.Lease, 5*time.Second)
 	o.TaskTimeout = cmp.Or(o.TaskTimeout, max(time.Minute, 3*o.SliceTime))
 	o.ParseTime = cmp.Or(o.ParseTime, 5*time.Second)
+	o.Scale = cmp.Or(o.Scale, 1)
 	o.FailureBudget = cmp.Or(o.FailureBudget, 20)
 	o.ShutdownTimeout = cmp.Or(o.ShutdownTimeout, 15*time.Second)
 	return o, errors.Join(problems...)

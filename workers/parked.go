@@ -54,10 +54,13 @@ func parkDelay(wait time.Duration) time.Duration {
 	return wait + time.Second + jitter(min(time.Second, wait/4))
 }
 
-// backoff is first, doubled n times, at most [maxBackoff] or first itself where
-// that is longer.
-func backoff(first time.Duration, n int) time.Duration {
-	limit := max(maxBackoff, first)
+// backoff is first, doubled n times, at most [maxBackoff].
+func backoff(first time.Duration, n int) time.Duration { return doubled(first, n, maxBackoff) }
+
+// doubled is first, doubled n times, at most limit or first itself where that
+// is longer.
+func doubled(first time.Duration, n int, limit time.Duration) time.Duration {
+	limit = max(limit, first)
 	wait := first
 	for ; n > 0 && wait < limit; n-- {
 		wait *= 2

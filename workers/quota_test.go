@@ -85,6 +85,20 @@ func TestRefusalsInARowWithoutProgressDoubleTheWait(t *testing.T) {
 	})
 }
 
+func TestDoubledWaitsRunAsFastAsTheQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, refuseFrom(0, func() error { return denied(time.Second) }), func(o *Options) { o.Scale = 20 })
+		for i, want := range []time.Duration{1, 2, 3, 3} { // a minute is three seconds
+			started := time.Now()
+			wait := b.mustPark(b.ref).Until.Sub(started).Round(time.Second)
+			if wait != want*time.Second {
+				t.Errorf("wait %d = %s, want %ds", i+1, wait, want)
+			}
+			<-time.After(wait)
+		}
+	})
+}
+
 // A throttled account is asked with one call, not with as many as fit.
 func TestAfterARefusalOneCallTriesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

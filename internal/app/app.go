@@ -150,10 +150,8 @@ func (a *App) assemble(ctx context.Context) error {
 		}
 		a.undo.add("close google", func() error { gmail.Close(); return nil })
 	}
-	if a.has(RoleWeb) {
-		if err := a.addWeb(ctx); err != nil {
-			return err
-		}
+	if err := a.addWeb(ctx); err != nil {
+		return err
 	}
 	if a.store, err = store.Open(ctx, storeOptions(a.cfg, a.opts.Log)); err != nil {
 		return err
@@ -170,24 +168,39 @@ func (a *App) assemble(ctx context.Context) error {
 	return nil
 }
 
+// addWeb adds the pages of a process with [RoleWeb], or the metrics of one
+// without, if the settings say where.
 func (a *App) addWeb(ctx context.Context) error {
-	lanes := make([]web.Lane, len(quota.Lanes))
-	for i, lane := range quota.Lanes {
-		lanes[i] = web.Lane{Name: string(lane), Queue: jobs.QueueName(a.cfg.Redis.QueuePrefix, string(lane))}
-	}
-	server, err := web.New(web.Options{
-		Listen: a.cfg.Web.Listen, Version: a.opts.Version, Redis: a.redis.short, Lanes: lanes,
-		// The store is opened later, but before anything is served.
-		JobsFunc: func(ctx context.Context) ([]jobs.Job, error) { return a.store.Jobs(ctx) },
+	o := web.Options{
+		Listen: a.cfg.Web.Listen, Setting: "web.listen", Version: a.opts.Version,
 		Checks: []web.Check{
 			{Name: "redis", Func: func(ctx context.Context) error { return a.redis.short.Ping(ctx).Err() }},
+			// The store is opened later, but before anything is served.
 			{Name: "store", Func: func(ctx context.Context) error { return a.store.Ping(ctx) }},
 		},
 		Gatherer: a.opts.Registry, Registerer: a.opts.Registry, Log: a.opts.Log,
-	})
+	}
+	if !a.has(RoleWeb) {
+		if a.cfg.Metrics.Listen == "" {
+			return nil
+		}
+		o.Listen, o.Setting = a.cfg.Metrics.Listen, "metrics.listen"
+		return a.listen(ctx, "metrics", web.NewMetrics(o))
+	}
+	o.Redis = a.redis.short
+	o.JobsFunc = func(ctx context.Context) ([]jobs.Job, error) { return a.store.Jobs(ctx) }
+	for _, lane := range quota.Lanes {
+		o.Lanes = append(o.Lanes, web.Lane{Name: string(lane), Queue: jobs.QueueName(a.cfg.Redis.QueuePrefix, string(lane))})
+	}
+	server, err := web.New(o)
 	if err != nil {
 		return err
 	}
+	return a.listen(ctx, "web", server)
+}
+
+// listen takes the server's address now, and adds it as a part.
+func (a *App) listen(ctx context.Context, name string, server *web.Server) error {
 	ln, err := server.Listen(ctx)
 	if err != nil {
 		return err
@@ -199,7 +212,7 @@ func (a *App) addWeb(ctx context.Context) error {
 		}
 		return nil // the server has closed it
 	})
-	a.parts = append(a.parts, part{"web", func(ctx context.Context) error { return server.Serve(ctx, ln) }})
+	a.parts = append(a.parts, part{name, func(ctx context.Context) error { return server.Serve(ctx, ln) }})
 	return nil
 }
 
@@ -225,7 +238,7 @@ func (a *App) addWorkers(gmail *google.Google) error {
 	workers, err := workers.New(workers.Options{
 		Redis: a.redis.queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
 		Store: a.store, Google: mailboxes{gmail}, Parser: google.Parse,
-		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease,
+		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease, Scale: a.cfg.Scale,
 		Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {
@@ -261,7 +274,8 @@ func (a *App) Run(ctx context.Context) error {
 // Close takes apart what [New] made, for an App that is not run.
 func (a *App) Close() error { return a.undo.run() }
 
-// Addr is the address of the pages, nil without [RoleWeb].
+// Addr is where the process listens: with its pages if it has [RoleWeb], with
+// metrics and health otherwise. It is nil when it does not listen.
 func (a *App) Addr() net.Addr { return a.addr }
 
 // Store is the open store.
