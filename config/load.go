@@ -81,17 +81,25 @@ func readFile(path string, optional bool) ([]byte, error) {
 		return nil, fmt.Errorf("settings file %s: %w; create it or name another with --config", path, fs.ErrNotExist)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open settings file: %w", err)
+		return nil, fmt.Errorf("settings file %s: %w; name a file that can be read with --config", path, cause(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("read settings file: %w", err)
+		return nil, fmt.Errorf("settings file %s: %w; name a file that can be read with --config", path, cause(err))
 	}
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("settings file %s is larger than %d bytes; is it the right file?", path, maxFile)
 	}
 	return data, nil
+}
+
+// cause leaves out the path and the call, which whoever reads it knows.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
 }
 
 // decode reads a YAML document over cfg. It returns every problem, as
