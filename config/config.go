@@ -22,6 +22,7 @@ type Config struct {
 	Worker    Worker    `yaml:"worker"`
 	Scheduler Scheduler `yaml:"scheduler"`
 	Web       Web       `yaml:"web"`
+	Metrics   Metrics   `yaml:"metrics"`
 	Log       Log       `yaml:"log"`
 	Scale     int       `yaml:"scale"` // quota time runs this many times faster; 1 outside tests
 }
@@ -98,9 +99,15 @@ type Scheduler struct {
 	Tick string `yaml:"tick"` // cron specification, with seconds if it has six fields
 }
 
-// Web is the HTTP server of a process.
+// Web is the HTTP server of a process with the role web.
 type Web struct {
 	Listen string `yaml:"listen"` // host:port
+}
+
+// Metrics is the HTTP server of a process without the role web. It answers with
+// metrics and health only.
+type Metrics struct {
+	Listen string `yaml:"listen"` // host:port; "": the process does not listen
 }
 
 // Log says what is logged, and how.

@@ -36,6 +36,8 @@ func (c Config) Validate() error {
 	_, err := ParseTick(c.Scheduler.Tick)
 	p.check(err == nil, "scheduler.tick", "must be a cron specification such as \"@every 2s\" (%v)", err)
 	p.check(validAddress(c.Web.Listen), "web.listen", "must be host:port, such as 127.0.0.1:8080, not %q", c.Web.Listen)
+	p.check(c.Metrics.Listen == "" || validAddress(c.Metrics.Listen), "metrics.listen",
+		"must be host:port, such as 127.0.0.1:9090, or empty not to listen, not %q", c.Metrics.Listen)
 	p.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	p.oneOf("log.format", c.Log.Format, "auto", "console", "json")
 	p.check(c.Scale >= 1 && c.Scale <= 1000, "scale", "must be from 1 to 1000, not %d", c.Scale)

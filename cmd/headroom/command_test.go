@@ -69,6 +69,7 @@ func TestWrongUsageIsCode2AndOneLine(t *testing.T) {
 		"no project to fetch":  {[]string{"run", "--config", filepath.Join(s.dir, "empty.yaml")}, "google.projects: must name at least one"},
 		"no credentials":       {[]string{"run", "--set", "google.endpoint="}, "google.projects.main.credentials: must name the key file"},
 		"no such credentials":  {[]string{"run", "--set", "google.projects.main.credentials=/nowhere/key.json"}, "/nowhere/key.json: no such file"},
+		"a folder for a file":  {[]string{"run", "--config", s.dir}, "settings file " + s.dir + ": is a directory; name a file that can be read with --config"},
 		"a named file missing": {[]string{"run", "--config", "/nowhere/headroom.yaml"}, "settings file /nowhere/headroom.yaml: file does not exist; create it or name another with --config"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,6 +210,9 @@ func TestRunRefusesWhatWillNotDo(t *testing.T) {
 	s := newSite(t, realRedis.URL())
 	s.headroom("run", "--set", "web.listen="+taken.Addr().String()).fails(t, 1,
 		"cannot listen on "+taken.Addr().String()+": address already in use; stop what uses the port, or set web.listen (HEADROOM_WEB_LISTEN)")
+	s.headroom("run", "--roles", "worker", "--set", "metrics.listen="+taken.Addr().String()).fails(t, 1,
+		"address already in use; stop what uses the port, or set metrics.listen (HEADROOM_METRICS_LISTEN)")
+	s.headroom("run", "--set", "metrics.listen=9090").fails(t, 2, "metrics.listen: must be host:port, such as 127.0.0.1:9090, or empty")
 	s.headroom("run", "--set", "redis.url=redis://127.0.0.1:1").fails(t, 1, "connection refused; start one (redis-server)")
 	if s.stored() {
 		t.Error("a run that was refused has left a store behind")
@@ -221,7 +225,7 @@ func TestRunRefusesWhatWillNotDo(t *testing.T) {
 func TestRunServesUntilStopped(t *testing.T) {
 	s := newSite(t, realRedis.URL())
 	p := start(t, "run", "--config", s.file, "--set", "log.level=info", "--roles", "scheduler,web")
-	base := p.logged("web listening", "url")
+	base := p.logged("listening", "url")
 	resp, err := http.Get(base + "readyz")
 	if err != nil {
 		t.Fatal(err)
@@ -231,6 +235,28 @@ func TestRunServesUntilStopped(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	if err != nil || string(body) != `{"ready":true,"checks":{"redis":"ok","store":"ok"}}`+"\n" {
 		t.Errorf("/readyz = %s, %v", body, err)
+	}
+	if code := p.stop(); code != 0 {
+		_, stderr := p.out()
+		t.Errorf("exit code = %d: %s", code, stderr)
+	}
+}
+
+func TestAWorkerServesItsMetrics(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	p := start(t, "run", "--config", s.file, "--set", "log.level=info", "--roles", "worker", "--set", "metrics.listen=127.0.0.1:0")
+	base := p.logged("listening", "url")
+	defer http.DefaultClient.CloseIdleConnections()
+	for path, want := range map[string]string{"metrics": "\nheadroom_workers_fetches_in_flight 0\n", "readyz": `{"ready":true,"checks":{"redis":"ok","store":"ok"}}`} {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("/%s = %s, %v, want %q in it", path, body, err, want)
+		}
 	}
 	if code := p.stop(); code != 0 {
 		_, stderr := p.out()

@@ -136,6 +136,11 @@ func TestSettingsFitTheServices(t *testing.T) {
 	if got := string(cfg.Redis.URL); got != "redis://redis:6379/0" {
 		t.Errorf("redis.url is %s, want the service redis", got)
 	}
+	for _, name := range []string{"scheduler", "worker"} {
+		if s := service(t, project, name); cfg.Metrics.Listen != "0.0.0.0:9090" || !slices.Equal(s.Expose, []string{"9090"}) || len(s.Ports) != 0 {
+			t.Errorf("%s has its metrics on %s, exposes %q and publishes %+v; want port 9090 in the services' network only", name, cfg.Metrics.Listen, s.Expose, s.Ports)
+		}
+	}
 	listen := "--listen=0.0.0.0:" + strings.TrimPrefix(cfg.Google.Endpoint, "http://fake-google:")
 	if fake := service(t, project, "fake-google"); !slices.Contains(fake.Command, listen) {
 		t.Errorf("google.endpoint is %s, fake-google runs %q", cfg.Google.Endpoint, fake.Command)

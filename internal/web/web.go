@@ -1,5 +1,6 @@
 // Package web is the HTTP server of a process: an index page, metrics for
-// Prometheus, the queues as Asynqmon shows them, and health. It only reads.
+// Prometheus, the queues as Asynqmon shows them, and health; or, for a process
+// that shows no pages, metrics and health alone. It only reads.
 //
 // It has no log-in. By default it listens on loopback only; whoever opens it to
 // others puts a proxy with a log-in before it.
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,9 +31,11 @@ const queuesPath = "/queues"
 // shutdownTimeout is how long requests may take to end when the server stops.
 const shutdownTimeout = 3 * time.Second
 
-// Options configures a [Server]. All fields but Version are required.
+// Options configures a [Server]. All fields but Version are required; a server
+// from [NewMetrics] needs only Listen, Setting, Checks, Gatherer and Log.
 type Options struct {
 	Listen     string // host:port; port 0 takes a free one
+	Setting    string // key of the setting that Listen comes from, for errors
 	Version    string
 	Redis      redis.UniversalClient // of the queues; closed by its owner
 	Lanes      []Lane
@@ -71,18 +75,33 @@ func New(o Options) (*Server, error) {
 	if err := o.Registerer.Register(newQueueCollector(o.Redis, names, o.Log)); err != nil {
 		return nil, fmt.Errorf("register the metrics of the queues: %w", err)
 	}
-	mux := http.NewServeMux()
+	mux := s.metrics()
 	mux.HandleFunc("GET /{$}", s.index)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
-		ErrorLog: zap.NewStdLog(o.Log), ErrorHandling: promhttp.ContinueOnError,
-	}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle(queuesPath+"/", ownAssetsOnly(asynqmon.New(asynqmon.Options{
 		RootPath: queuesPath, RedisConnOpt: sharedClient{o.Redis}, ReadOnly: true,
 	})))
 	s.handler = mux
 	return s, nil
+}
+
+// NewMetrics returns a server of metrics and health alone, which does not listen
+// yet.
+func NewMetrics(o Options) *Server {
+	o.Log = o.Log.Named("metrics")
+	s := &Server{opts: o}
+	s.handler = s.metrics()
+	return s
+}
+
+// metrics answers what every process does.
+func (s *Server) metrics() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.opts.Gatherer, promhttp.HandlerOpts{
+		ErrorLog: zap.NewStdLog(s.opts.Log), ErrorHandling: promhttp.ContinueOnError,
+	}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	return mux
 }
 
 // Handler returns the pages, for a server of the caller's.
@@ -97,7 +116,8 @@ func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 		if errno, ok := errors.AsType[syscall.Errno](err); ok {
 			cause = errno
 		}
-		return nil, fmt.Errorf("cannot listen on %s: %w; stop what uses the port, or set web.listen (HEADROOM_WEB_LISTEN)", s.opts.Listen, cause)
+		return nil, fmt.Errorf("cannot listen on %s: %w; stop what uses the port, or set %s (HEADROOM_%s)",
+			s.opts.Listen, cause, s.opts.Setting, strings.ToUpper(strings.ReplaceAll(s.opts.Setting, ".", "_")))
 	}
 	return ln, nil
 }
@@ -113,7 +133,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       time.Minute,
 		ErrorLog:          zap.NewStdLog(s.opts.Log),
 	}
-	s.opts.Log.Info("web listening", zap.String("url", "http://"+ln.Addr().String()+"/"))
+	s.opts.Log.Info("listening", zap.String("url", "http://"+ln.Addr().String()+"/"))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }()
 	select {

@@ -42,6 +42,7 @@ func start(t *testing.T, change func(*web.Options)) fixture {
 	reg := prometheus.NewRegistry()
 	o := web.Options{
 		Listen:     "127.0.0.1:0",
+		Setting:    "web.listen",
 		Version:    "v1.2.3",
 		Redis:      rdb,
 		Lanes:      []web.Lane{{Name: "interactive", Queue: "t-interactive"}, {Name: "backfill", Queue: "t-backfill"}},
@@ -224,6 +225,30 @@ func TestAPortInUseIsOneLineWithTheNextStep(t *testing.T) {
 	want := "cannot listen on " + taken.Addr().String() + ": address already in use; stop what uses the port, or set web.listen (HEADROOM_WEB_LISTEN)"
 	if !errors.Is(err, syscall.EADDRINUSE) || err.Error() != want {
 		t.Errorf("Listen = %v, want %s", err, want)
+	}
+}
+
+func TestMetricsAloneHaveNoPages(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer"}))
+	s := web.NewMetrics(web.Options{
+		Listen: "127.0.0.1:0", Setting: "metrics.listen", Gatherer: reg, Log: zaptest.NewLogger(t),
+		Checks: []web.Check{{Name: "store", Func: func(context.Context) error { return errors.New("gone") }}},
+	})
+	f := fixture{Server: s}
+	for path, want := range map[string]struct {
+		code int
+		body string
+	}{
+		"/metrics": {http.StatusOK, "answer 0\n"},
+		"/healthz": {http.StatusOK, "ok\n"},
+		"/readyz":  {http.StatusServiceUnavailable, `{"ready":false,"checks":{"store":"gone"}}` + "\n"},
+		"/":        {http.StatusNotFound, "404 page not found\n"},
+		"/queues/": {http.StatusNotFound, "404 page not found\n"},
+	} {
+		if code, body, _ := f.get(t, path); code != want.code || !strings.HasSuffix(body, want.body) {
+			t.Errorf("%s = %d %q, want %d %q", path, code, body, want.code, want.body)
+		}
 	}
 }
 
