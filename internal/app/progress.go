@@ -7,34 +7,75 @@ import (
 	"headroom/jobs"
 )
 
-// speedSpan is how far back a [Speed] looks: longer than a window of the quota
-// would take to show, short enough to follow.
-const speedSpan = time.Minute
+const (
+	// speedSpan is how far back a [Speed] looks: longer than a window of the quota
+	// would take to show, short enough to follow.
+	speedSpan = time.Minute
+	// longWait is from when on a wait is none of a job's pace. Shorter ones, for
+	// the next units of quota, come again and again and belong to it.
+	longWait = 10 * time.Second
+)
 
-// Speed estimates how fast a job goes from repeated looks at its row. The zero
-// value has seen nothing. It is not safe for concurrent use.
+// Speed estimates how fast a job goes from repeated looks at its row. Time in a
+// long wait does not count: it says nothing about how fast the job goes after it.
+// The zero value has seen nothing. It is not safe for concurrent use.
 type Speed struct {
-	looks []look // the oldest first
+	looks  []look // the oldest first
+	last   time.Time
+	waited time.Time // when the present wait was first seen; zero: none
+	until  time.Time // when the present wait ends
 }
 
 type look struct {
-	at   time.Time
-	done int64
+	worked time.Duration // since the first look, without long waits
+	done   int64
 }
 
 // Look notes a job's progress at a moment, each later than the one before.
 func (s *Speed) Look(at time.Time, j jobs.Job) {
 	done := j.Progress.Done()
 	if n := len(s.looks); n > 0 && done < s.looks[n-1].done {
-		s.looks = nil // the job started over
+		*s = Speed{} // the job started over
 	}
-	s.looks = append(s.looks, look{at, done})
+	now := look{done: done}
+	if n := len(s.looks); n > 0 {
+		now.worked = s.looks[n-1].worked + at.Sub(s.last) - s.idle(at)
+		if s.looks[n-1] == now { // nothing happened but waiting
+			s.looks = s.looks[:n-1]
+		}
+	}
+	s.looks = append(s.looks, now)
 	old := 0
-	for old < len(s.looks)-2 && at.Sub(s.looks[old+1].at) >= speedSpan {
+	for old < len(s.looks)-2 && now.worked-s.looks[old+1].worked >= speedSpan {
 		old++
 	}
 	s.looks = s.looks[old:]
+	s.last = at
+	switch {
+	case j.State != jobs.Waiting:
+		s.waited, s.until = time.Time{}, time.Time{}
+	case s.waited.IsZero() || s.until.Before(j.WaitUntil):
+		s.until = j.WaitUntil
+		if s.waited.IsZero() {
+			s.waited = at
+		}
+	}
 }
+
+// idle is how much of the time since the last look was part of a long wait.
+func (s *Speed) idle(at time.Time) time.Duration {
+	if !s.long() {
+		return 0
+	}
+	end := at
+	if s.until.Before(end) {
+		end = s.until
+	}
+	return max(0, end.Sub(s.last))
+}
+
+// long reports whether the job was in a long wait at the last look.
+func (s *Speed) long() bool { return !s.waited.IsZero() && s.until.Sub(s.waited) >= longWait }
 
 // PerSecond is the number of items done per second lately, 0 while unknown.
 func (s *Speed) PerSecond() float64 {
@@ -42,15 +83,16 @@ func (s *Speed) PerSecond() float64 {
 		return 0
 	}
 	first, last := s.looks[0], s.looks[len(s.looks)-1]
-	seconds := last.at.Sub(first.at).Seconds()
+	seconds := (last.worked - first.worked).Seconds()
 	if seconds <= 0 {
 		return 0
 	}
 	return float64(last.done-first.done) / seconds
 }
 
-// ETA is how long the job still takes at its present speed. It is not known
-// while the job stands still or nobody knows how much there is.
+// ETA is how long the job still takes from the last look on: the rest of a long
+// wait, and then the work at the speed known. It is not known while the job
+// stands still or nobody knows how much there is.
 func (s *Speed) ETA(j jobs.Job) (left time.Duration, known bool) {
 	total, _ := Total(j)
 	rate := s.PerSecond()
@@ -58,7 +100,11 @@ func (s *Speed) ETA(j jobs.Job) (left time.Duration, known bool) {
 		return 0, false
 	}
 	seconds := float64(max(0, total-j.Progress.Done())) / rate
-	return time.Duration(min(seconds, 1e9) * float64(time.Second)), true
+	left = time.Duration(min(seconds, 1e9) * float64(time.Second))
+	if s.long() {
+		left += max(0, s.until.Sub(s.last))
+	}
+	return left, true
 }
 
 // Total is how many items a job has, 0 while nobody knows. It is exact once

@@ -35,6 +35,60 @@ func TestSpeedFollowsTheLastMinute(t *testing.T) {
 	}
 }
 
+func TestALongWaitIsNoPartOfTheSpeedButOfTheETA(t *testing.T) {
+	var s app.Speed
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	look := func(j jobs.Job) jobs.Job {
+		now = now.Add(time.Second)
+		s.Look(now, j)
+		return j
+	}
+	for i := range int64(21) { // four a second
+		look(at(4*i, 0, 1000))
+	}
+	waiting := at(84, 0, 1000)
+	waiting.State, waiting.WaitUntil = jobs.Waiting, now.Add(91*time.Second)
+	for range 61 {
+		look(waiting)
+	}
+	// It has stood still for a minute, waits 30 s more, and then 916 at four a second.
+	if left, known := s.ETA(waiting); !known || left != (30+229)*time.Second {
+		t.Errorf("ETA in a long wait = %s, %v, want 4m19s", left, known)
+	}
+	for range 30 {
+		look(waiting)
+	}
+	if left, known := s.ETA(waiting); !known || left != 229*time.Second {
+		t.Errorf("ETA at the end of the wait = %s, %v, want 3m49s", left, known)
+	}
+	look(waiting) // its moment has passed, and nobody takes it up: that counts
+	if got := s.PerSecond(); got >= 4 {
+		t.Errorf("PerSecond of a job that is overdue = %.2f, want less than 4", got)
+	}
+	for i := range int64(3) {
+		look(at(88+4*i, 0, 1000))
+	}
+	if got := s.PerSecond(); got < 3.5 || got > 4 {
+		t.Errorf("PerSecond after the wait = %.2f, want nearly 4", got)
+	}
+}
+
+func TestShortWaitsArePartOfTheSpeed(t *testing.T) {
+	var s app.Speed
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range int64(60) { // one item, then four seconds of waiting for quota
+		j := at(i/5, 0, 100)
+		if i%5 != 0 {
+			j.State, j.WaitUntil = jobs.Waiting, now.Add(time.Duration(5-i%5)*time.Second)
+		}
+		s.Look(now, j)
+		now = now.Add(time.Second)
+	}
+	if got := s.PerSecond(); got < 0.17 || got > 0.21 {
+		t.Errorf("PerSecond = %.3f, want about 0.2", got)
+	}
+}
+
 func TestTotalIsExactOnceListed(t *testing.T) {
 	j := at(10, 80, 100)
 	if n, exact := app.Total(j); n != 100 || exact {
