@@ -198,10 +198,11 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 		p.spec = append(p.spec, byte(len(s.windows)))
 		p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(s.ttl))
 		for _, w := range s.windows {
-			for _, v := range []int64{w.ceiling, w.reserve, w.sync, w.backfill} {
+			for _, v := range []int64{w.ceiling, w.sync, w.backfill} {
 				p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(v))
 			}
 			p.spec = append(p.spec, byte(w.buckets))
+			p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(w.reserve))
 		}
 	}
 	return p, nil

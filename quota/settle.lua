@@ -34,7 +34,7 @@ for k = 1, 2 do
   local stop, changed = PREAMBLE + HEADER * windows, false
   local ring = k == 1 and stop + 8 or stop   -- behind the project's day
   for header = PREAMBLE, stop - 1, HEADER do
-    local n, by = byte(request, p + 17), 0
+    local n, by = byte(request, p + 13), 0
     local entry = p
     p = p + 17
     if state then
@@ -49,7 +49,7 @@ for k = 1, 2 do
       end
       for lane = 0, 1 do
         -- What is taken back is no longer owed.
-        local interval, i = u32(request, entry + 8 + 4 * lane), header + 4 + 4 * lane
+        local interval, i = u32(request, entry + 4 + 4 * lane), header + 4 + 4 * lane
         if by > 0 and interval > 0 then
           local paid = u32(state, i) + math.floor((back and -by or by) * interval / 256)
           state = sub(state, 1, i) .. pack(paid > 0 and paid or 0) .. sub(state, i + 5)

@@ -19,10 +19,10 @@
 --            u32 ttl_s     life of the key; 0: for ever
 --          then per window
 --            u32 ceiling   units up to which this lane may fill the window
---            u32 reserve   the same while the windows are unknown
 --            u32 x 2       time that sync and backfill pay for a unit, whoever
 --                          spends it, in 1/256 us; 0: no pace
 --            u8  n         a unit counts in its own bucket and n more
+--            u32 reserve   the ceiling while the windows are unknown
 -- ARGV[2]  the name of the keys' shape
 -- ARGV[3]  now_us, in tests only
 --
@@ -106,7 +106,7 @@ while true do
       local function life()
         local longest = 0
         for j = 1, windows do
-          local n = byte(request, p + ENTRY * j)
+          local n = byte(request, p + ENTRY * j - 4)
           if n > longest then longest = n end
         end
         return (longest + 1) * width
@@ -131,7 +131,7 @@ while true do
         end
         local last, ring = bucket - ahead, PREAMBLE + HEADER * windows + (project and DAY or 0)
         for j = 1, windows do
-          local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * j)
+          local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * j - 4)
           local slots = n + 1
           local empty = rep('\0', 4 * slots)
           if not state then
@@ -212,16 +212,15 @@ while true do
     local ring = k == 1 and stop + DAY or stop
     local due = now - (newest - CARRY) * width   -- now, as paid counts
     for at = PREAMBLE, stop - 1, HEADER do
-      local a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s, n = byte(request, p + 1, p + 17)
+      local a, b, c, d, e, f, g, h, i, j, l, m, n = byte(request, p + 1, p + 13)
       local ceiling = a + b * 256 + c * 65536 + d * 16777216
-      local reserve = unknown > 0 and e + f * 256 + g * 65536 + h * 16777216 or 0
-      local sync, backfill = (i + j * 256 + l * 65536 + m * 16777216) / 256, (o + q * 256 + r * 65536 + s * 16777216) / 256
+      local sync, backfill = (e + f * 256 + g * 65536 + h * 16777216) / 256, (i + j * 256 + l * 65536 + m * 16777216) / 256
       local whole = ceiling
       if shapes > 1 then
-        ceiling, reserve = math.floor(ceiling / shapes), math.floor(reserve / shapes)
-        sync, backfill = sync * shapes, backfill * shapes
+        ceiling, sync, backfill = math.floor(ceiling / shapes), sync * shapes, backfill * shapes
       end
       p, w = p + 17, w + 1
+      local o, q, r, s
       a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s = byte(state, at + 1, at + 16)
       local cur = o + q * 256 + r * 65536 + s * 16777216
       local total = a + b * 256 + c * 65536 + d * 16777216 + cur
@@ -229,7 +228,8 @@ while true do
       reply[w] = total
       if unknown > 0 then
         -- What was spent since then must fit into the reserve.
-        reserve = reserve - cur
+        local a, b, c, d = byte(request, p - 3, p)
+        local reserve = math.floor((a + b * 256 + c * 65536 + d * 16777216) / shapes) - cur
         for x = lost > newest - n and lost or newest - n, newest - 1 do
           local a, b, c, d = byte(state, ring + 4 * (x % (n + 1)) + 1, ring + 4 * (x % (n + 1)) + 4)
           reserve = reserve - (a + b * 256 + c * 65536 + d * 16777216)
@@ -298,25 +298,21 @@ while true do
       ring = ring + 4 * (n + 1)
     end
     if k == 1 then
-      -- The day that is under way: the first whose end is still to come. Units of
-      -- an earlier one count no longer; a clock that stepped back stays in the later.
-      local a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s = byte(request, 15, 30)
-      local budget, day = a + b * 256 + c * 65536 + d * 16777216, i + j * 256 + l * 65536 + m * 16777216
+      -- The day: if the one that units were spent in is over, they count no longer,
+      -- and the day is the first whose end is still to come. A clock that stepped
+      -- back stays in the later day.
+      local a, b, c, d, e, f, g, h = byte(state, stop + 1, stop + DAY)
+      local day, spent = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
       if day * 1000000 <= now then
-        day = o + q * 256 + r * 65536 + s * 16777216
-      elseif (e + f * 256 + g * 65536 + h * 16777216) * 1000000 > now then
-        day = e + f * 256 + g * 65536 + h * 16777216
+        spent = 0
+        for x = 19, 27, 4 do
+          a, b, c, d = byte(request, x, x + 3)
+          day = a + b * 256 + c * 65536 + d * 16777216
+          if day * 1000000 > now then break end
+        end
       end
-      a, b, c, d, e, f, g, h = byte(state, stop + 1, stop + DAY)
-      local ends, spent = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
-      if ends >= day then
-        day = ends
-      else
-        spent, d = 0, day
-        a = d % 256 d = (d - a) / 256
-        b = d % 256 d = (d - b) / 256
-        c = d % 256 d = (d - c) / 256
-      end
+      e, f, g, h = byte(request, 15, 18)
+      local budget = e + f * 256 + g * 65536 + h * 16777216
       reply[3] = spent
       if budget - spent < room then room = budget - spent end
       if charge > budget - spent and charge > 0 then
