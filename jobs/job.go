@@ -88,6 +88,14 @@ type Job struct {
 	UpdatedAt  time.Time `json:"updated_at"`
 }
 
+// Short reports whether a listing that is complete held less than half of the
+// messages that the profile promised. The two count differently, by spam and
+// trash and what arrives meanwhile, but not by that much: Google has answered
+// with too little, or most of the mailbox was deleted.
+func (j Job) Short() bool {
+	return j.Checkpoint.Listed && j.Progress.Listed < j.Progress.Expected/2
+}
+
 // Ref names the task that carries the job's next or running slice.
 func (j Job) Ref() TaskRef { return TaskRef{Job: j.ID, Epoch: j.Epoch, Slice: j.Slice} }
 

@@ -110,8 +110,13 @@ func (s *slice) park(ctx context.Context, p jobs.Park, wait time.Duration) error
 }
 
 func (s *slice) finish(ctx context.Context, f jobs.Finish) error {
-	if _, err := s.opts.Store.Finish(ctx, s.ref, f); err != nil {
+	job, err := s.opts.Store.Finish(ctx, s.ref, f)
+	if err != nil {
 		return fmt.Errorf("finish job %s as %s: %w", s.job.ID, f.State, err)
+	}
+	if job.Short() {
+		s.log.Warn("the listing was far shorter than the profile promised", zap.String("job", job.ID),
+			zap.Int64("listed", job.Progress.Listed), zap.Int64("promised", job.Progress.Expected))
 	}
 	s.memory.forget(s.job.ID)
 	level := zap.InfoLevel

@@ -138,6 +138,9 @@ func printJob(cmd *cobra.Command, j jobs.Job, failures []jobs.Failure) {
 	}
 	p := j.Progress
 	row("done", "%d of %s", p.Done(), total(j))
+	if j.Short() {
+		row("warning", "%s", shortText(j))
+	}
 	row("stored", "%d (%s), %d of them unreadable for mail readers", p.Stored, humanize.IBytes(uint64(max(0, p.Bytes))), p.ParseFailed)
 	row("known before", "%d", p.Known)
 	row("gone at Google", "%d", p.Gone)
@@ -147,6 +150,12 @@ func printJob(cmd *cobra.Command, j jobs.Job, failures []jobs.Failure) {
 	for _, f := range failures {
 		cmd.Printf("  %s: %s %s: %s, %d attempts\n", f.ID, f.Phase, f.Class, f.Reason, f.Attempts)
 	}
+}
+
+// shortText says that a listing was suspiciously short, and what to do.
+func shortText(j jobs.Job) string {
+	return fmt.Sprintf("Google listed %d messages, its profile promised %d; if the mailbox is not that empty, start the backfill again",
+		j.Progress.Listed, j.Progress.Expected)
 }
 
 // total is how many messages there are, as well as is known.

@@ -112,6 +112,21 @@ func TestWatchAsJSON(t *testing.T) {
 	}
 }
 
+func TestAListingThatIsFarTooShortIsPointedOut(t *testing.T) {
+	w := newWorked(t)
+	if err := w.store.SaveProfile(t.Context(), w.ref, jobs.Profile{HistoryID: 7, Messages: 200}); err != nil {
+		t.Fatal(err)
+	}
+	w.list()
+	w.finish(jobs.Completed, "")
+	want := "Google listed 2 messages, its profile promised 200; if the mailbox is not that empty, start the backfill again"
+	for _, command := range []string{"show", "watch"} {
+		if r := w.headroom("backfill", command, "ann@example.com"); r.code != 0 || !strings.Contains(r.stdout, want) {
+			t.Errorf("%s = %+v, want %q", command, r, want)
+		}
+	}
+}
+
 func TestWatchThatIsInterruptedSaysSo(t *testing.T) {
 	w := newWorked(t)
 	p := start(t, "backfill", "watch", "--config", w.file)

@@ -23,6 +23,9 @@ func doing(j jobs.Job, s *app.Speed) string {
 	if left, known := s.ETA(j); known {
 		text += fmt.Sprintf(", %s left at %.1f a second", left.Round(time.Second), s.PerSecond())
 	}
+	if j.State.Terminal() && j.Short() {
+		text += ", but " + shortText(j)
+	}
 	if j.Progress.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", j.Progress.Failed)
 	}
