@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fakeStopTimeout is how long the fake's last answers may take.
-const fakeStopTimeout = 5 * time.Second
+// fakeStopTimeout is how long the fake's last answers may take. The HTTP server
+// waits for some 6 s on a connection on which nothing was asked yet.
+const fakeStopTimeout = 10 * time.Second
 
 // fakeStarted is the first line of fake-google.
 type fakeStarted struct {

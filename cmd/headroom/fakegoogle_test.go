@@ -1,6 +1,29 @@
 package main
 
-import "testing"
+import (
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestAnUnusedConnectionDoesNotFailTheStop(t *testing.T) {
+	t.Parallel() // it waits for seconds
+	p := start(t, "fake-google")
+	var first fakeStarted
+	if err := json.Unmarshal([]byte(p.line("{")), &first); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(first.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if code := p.stop(); code != 0 {
+		_, stderr := p.out()
+		t.Errorf("exit code = %d: %s", code, stderr)
+	}
+}
 
 func TestAMailboxIsCutAfterItsAddress(t *testing.T) {
 	type cut struct {

@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	defer func() { err = errors.Join(err, within(ctx, 5*time.Second, stopFake)) }()
+	defer func() { err = errors.Join(err, within(ctx, 10*time.Second, stopFake)) }()
 
 	run, err := newRunID()
 	if err != nil {

@@ -32,6 +32,7 @@ const (
 // bursts, as a person clicks, spread over the run.
 type people struct {
 	service *gmail.Service
+	conns   *http.Transport
 	list    *quota.PriceList
 	scale   int
 
@@ -58,8 +59,8 @@ type People struct {
 }
 
 func newPeople(url string, ledger *quota.Ledger, list *quota.PriceList, scale int) *people {
-	p := &people{list: list, scale: scale}
-	transport := &quota.Transport{Base: http.DefaultTransport.(*http.Transport).Clone(), Ledger: ledger, Observe: p.observe}
+	p := &people{list: list, scale: scale, conns: http.DefaultTransport.(*http.Transport).Clone()}
+	transport := &quota.Transport{Base: p.conns, Ledger: ledger, Observe: p.observe}
 	// NewService fails only on options that contradict each other.
 	p.service, _ = gmail.NewService(context.Background(), option.WithEndpoint(url),
 		option.WithHTTPClient(&http.Client{Transport: bearer{transport}, Timeout: callBound}))
@@ -94,8 +95,10 @@ func (p *people) observe(o quota.Observation) {
 // run lets people work in all accounts until stop is closed or ctx ends. After
 // stop a call that was begun is answered first, so that what is charged has also
 // reached Google. The error is that of a call that failed for another reason than
-// quota.
+// quota. All connections are closed when it returns: a server that stops would
+// wait for one that was opened ahead and never used.
 func (p *people) run(ctx context.Context, stop <-chan struct{}) error {
+	defer p.conns.CloseIdleConnections()
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, email := range accounts {
 		group.Go(func() error { return p.person(groupCtx, stop, email, rand.New(rand.NewPCG(uint64(i), 10))) })
