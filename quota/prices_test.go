@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,36 @@ costs:
 		now = now.Add(12 * time.Second)
 		if err := take(1000); !errors.As(err, &denied) || denied.Limit != quota.LimitUserMinute {
 			t.Errorf("after a minute of bursts: got %v, want the minute to bind", err)
+		}
+	})
+}
+
+// TestManyWindows keeps more windows in a key than the common call reads at once.
+func TestManyWindows(t *testing.T) {
+	list := gmailWith(t, 6000, 100_000)
+	list.Limits = maps.Clone(list.Limits)
+	for i, name := range []string{"user-a", "user-b", "user-c", "user-d"} {
+		list.Limits[name] = quota.Limit{Units: int64(100 * (i + 1)), Per: "user", Period: time.Duration(i+1) * 10 * time.Second}
+	}
+	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
+		ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{list}}, 1)
+		now := time.UnixMicro(1_790_000_000_000_000)
+		ledger.SetNow(func() time.Time { return now })
+		for second := range 60 {
+			d, err := ledger.Take(t.Context(), quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}, "gmail", 5)
+			if err != nil {
+				t.Fatalf("second %d: %v", second, err)
+			}
+			for _, u := range d.Usage {
+				want := int64(5 * (second + 1))
+				if n := int64(strings.Index("abcd", u.Limit[len("user-"):]) + 1); n > 0 {
+					want = min(want, 5*(10*n+2)) // its seconds, the guard, and the bucket that is open
+				}
+				if u.Used != want {
+					t.Fatalf("second %d: %s has used %d, want %d", second, u.Limit, u.Used, want)
+				}
+			}
+			now = now.Add(time.Second)
 		}
 	})
 }

@@ -84,7 +84,6 @@ local restamped   -- a clock that is far behind made units young again
 
 local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0'   -- the preamble of a key about which there is nothing special
 local reply = {cost, now, 0, 0, 0, 0}
-local keys = call('MGET', KEYS[1], KEYS[2])
 -- For each key: its state, whether it moved on, what to write from the first paid on, ttl.
 local state1, moved1, bytes1, ttl1, state2, moved2, bytes2, ttl2
 local admitted, charge = true, cost
@@ -94,10 +93,12 @@ local admitted, charge = true, cost
 while true do
   local p, w, wait, window, part, never, room, unknown, lost, shapes = FIRST, 3, 0, 0, 0, false, want, 0, 0, 1
   for k = 1, 2 do
-    local windows, t0, t1, t2, t3 = byte(request, p + 1, p + 5)
+    local windows, ttl = byte(request, p + 1), p + 1   -- ttl: where it stands in the request
     p = p + 5
-    local state, newest, moved, held = keys[k], bucket, false, 0
-    if not state or sub(state, 1, 17) ~= plain then
+    -- Mostly, preamble and headers are all that is needed: here, of up to three windows.
+    local state, complete, newest, moved, held = call('GETRANGE', KEYS[k], '0', '84'), false, bucket, false, 0
+    if unknown > 0 or windows > 3 or sub(state, 1, 17) ~= plain then
+      state, complete = call('GET', KEYS[k]), true
       -- Not the common case: a bucket has ended, or there is something special. Its
       -- functions are made here because making them takes as long as a common call.
       --#include numbers.lua
@@ -211,6 +212,7 @@ while true do
     local bytes, stop = nil, PREAMBLE + HEADER * windows
     local ring = k == 1 and stop + DAY or stop
     local due = now - (newest - CARRY) * width   -- now, as paid counts
+    local idle = due - CARRY * width
     for at = PREAMBLE, stop - 1, HEADER do
       local a, b, c, d, e, f, g, h, i, j, l, m, n = byte(request, p + 1, p + 13)
       local ceiling = a + b * 256 + c * 65536 + d * 16777216
@@ -241,6 +243,7 @@ while true do
       if charge > free and charge > 0 then
         if charge > whole and not never then never, window, part = true, w, 1 end
         -- Wait until enough of the oldest buckets have left.
+        if not complete then state, complete = call('GET', KEYS[k]), true end
         local missing, x = charge - free, newest - n
         while missing > 0 and x < newest do
           local a, b, c, d = byte(state, ring + 4 * (x % (n + 1)) + 1, ring + 4 * (x % (n + 1)) + 4)
@@ -261,8 +264,10 @@ while true do
         if lane == 2 then paid, interval = paid2, backfill end
         if interval > 0 then
           if paid > 0 and paid - due > this and charge > 0 then this, why = paid - due, 2 end
-          local share = width / interval   -- a lease takes no more than a bucket's worth
-          if share < room then room = share - share % 1 end
+          if want > charge then   -- a lease takes no more than a bucket's worth
+            local share = width / interval
+            if share < room then room = share - share % 1 end
+          end
         end
       end
       if this > wait then
@@ -276,7 +281,7 @@ while true do
       q = cur % 256 cur = (cur - q) / 256
       r = cur % 256
       if sync > 0 then
-        if paid1 == 0 or paid1 < due - CARRY * width then paid1 = due > 0 and due or 0 end
+        if paid1 == 0 or paid1 < idle then paid1 = due > 0 and due or 0 end
         paid1 = paid1 + charge * sync
         paid1 = paid1 - paid1 % 1
         e = paid1 % 256 paid1 = (paid1 - e) / 256
@@ -285,7 +290,7 @@ while true do
         h = (paid1 - g) / 256
       end
       if backfill > 0 then
-        if paid2 == 0 or paid2 < due - CARRY * width then paid2 = due > 0 and due or 0 end
+        if paid2 == 0 or paid2 < idle then paid2 = due > 0 and due or 0 end
         paid2 = paid2 + charge * backfill
         paid2 = paid2 - paid2 % 1
         i = paid2 % 256 paid2 = (paid2 - i) / 256
@@ -330,9 +335,9 @@ while true do
       g = spent % 256
       bytes = bytes .. char(a, b, c, d, e, f, g, (spent - g) / 256)
     end
-    local ttl
     if moved then
-      ttl = t0 + t1 * 256 + t2 * 65536 + t3 * 16777216
+      local a, b, c, d = byte(request, ttl + 1, ttl + 4)
+      ttl = a + b * 256 + c * 65536 + d * 16777216
       if ttl > 0 and held > 0 then ttl = ttl + math.ceil(held / 1000000) end
     end
     if k == 1 then
