@@ -50,7 +50,7 @@ type Benchmark struct {
 var All = []Benchmark{
 	{"requeue", "a slice that the quota refuses goes back to the queue, and nothing is lost by it", "2 min", requeue},
 	{"ledger", "a decision costs little whatever the window holds, and no minute exceeds its limit", "1 min", ledger},
-	{"utilization", "a backfill uses what its lane allows, Google refuses nothing, and the guard is why", "3 min", utilization},
+	{"utilization", "a backfill uses what its lane allows, Google refuses nothing, and the guard is why", "2 min", utilization},
 }
 
 // Find returns the benchmark of a name.

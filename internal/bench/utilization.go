@@ -65,9 +65,9 @@ type BacklogReport struct {
 func utilizationBacklogs() []backlog {
 	var all []backlog
 	for _, list := range []backlog{
-		{prices: "gmail-legacy", cost: 5, limit: 900, messages: 1400},
-		{prices: "gmail-2026-05", cost: 20, limit: 2400, messages: 930},
-		{prices: "gmail-2026-10", cost: 60, limit: 6000, messages: 770},
+		{prices: "gmail-legacy", cost: 5, limit: 900, messages: 850},
+		{prices: "gmail-2026-05", cost: 20, limit: 2400, messages: 560},
+		{prices: "gmail-2026-10", cost: 60, limit: 6000, messages: 465},
 	} {
 		for _, meter := range []string{"fixed", "sliding", "bucket"} {
 			b := list
@@ -87,7 +87,7 @@ func guardBacklogs() []backlog {
 	for _, meter := range []string{"fixed", "sliding"} {
 		for _, guard := range []bool{true, false} {
 			all = append(all, backlog{
-				prices: "gmail-2026-05", cost: 20, limit: 3000, messages: 740, accounts: 2,
+				prices: "gmail-2026-05", cost: 20, limit: 3000, messages: 500, accounts: 2,
 				meter: meter, scale: 5, jitter: 40 * time.Millisecond, guard: guard, ceiling: 1,
 			})
 		}
