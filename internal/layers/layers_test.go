@@ -22,7 +22,6 @@ var may = map[string][]string{
 	"internal/bench":      anything,
 	"internal/demo":       anything,
 	"internal/deploytest": nil,
-	"internal/deps":       nil,
 	"internal/fakegoogle": nil, // the judge shares nothing with the judged
 	"internal/google":     {"jobs", "quota"},
 	"internal/layers":     nil,
