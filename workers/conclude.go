@@ -72,6 +72,10 @@ func (s *slice) waitForQuota(ctx context.Context, end ending) error {
 		until = until.Add(doubled(end.wait, s.job.Refusals, maxBackoff/time.Duration(s.opts.Scale)) - end.wait)
 	}
 	s.metrics.requeued.WithLabelValues(end.label).Inc()
+	if end.label == googleLabel && s.job.Refusals == 0 { // said once, however long it lasts
+		s.log.Warn("Google refuses calls for quota; the job waits and comes back by itself",
+			zap.String("job", s.job.ID), zap.String("for", end.why), zap.Time("until", until))
+	}
 	return s.park(ctx, jobs.Park{For: end.why, Until: until, Refused: true}, time.Until(until))
 }
 

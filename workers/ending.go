@@ -65,7 +65,7 @@ func blocks(err error) *ending {
 func endingOf(err error, now time.Time) *ending {
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
 		return &ending{
-			how: refused, label: denied.Limit, why: fmt.Sprintf("%s (%s)", denied.Limit, denied.Bound),
+			how: refused, label: denied.Limit, why: fmt.Sprintf("%s (%s)", denied.Limit, boundText(denied.Bound)),
 			wait: denied.RetryAfter, until: now.Add(denied.RetryAfter),
 		}
 	}
@@ -90,7 +90,7 @@ func endingOf(err error, now time.Time) *ending {
 		if wait <= 0 {
 			wait = unknownWait
 		}
-		return &ending{how: refused, label: "google", why: "Google's quota (" + call.Reason + ")",
+		return &ending{how: refused, label: googleLabel, why: "Google's quota (" + call.Reason + ")",
 			wait: wait, until: now.Add(wait)}
 	case isCall && (call.Class == jobs.ClassAccount || call.Class == jobs.ClassProject):
 		return blocks(err)
@@ -98,6 +98,17 @@ func endingOf(err error, now time.Time) *ending {
 		return breaks(err)
 	}
 	return nil
+}
+
+// googleLabel is the limit, in metrics, of a refusal by Google itself.
+const googleLabel = "google"
+
+// boundText says for people which part of a limit bound.
+func boundText(b quota.Bound) string {
+	if b == quota.BoundUnknown {
+		return "Redis is new or lost its data, so nobody knows what was spent"
+	}
+	return string(b)
 }
 
 // endingOfCall is [endingOf] for a call that is about no item: whatever else

@@ -141,14 +141,14 @@ func printJob(cmd *cobra.Command, j jobs.Job, failures []jobs.Failure) {
 	if j.Short() {
 		row("warning", "%s", shortText(j))
 	}
-	row("stored", "%d (%s), %d of them unreadable for mail readers", p.Stored, humanize.IBytes(uint64(max(0, p.Bytes))), p.ParseFailed)
-	row("known before", "%d", p.Known)
+	row("stored by this run", "%d (%s), %d of them unreadable for mail readers", p.Stored, humanize.IBytes(uint64(max(0, p.Bytes))), p.ParseFailed)
+	row("stored before it", "%d", p.Known)
 	row("gone at Google", "%d", p.Gone)
 	row("failed", "%d", p.Failed)
-	row("put back for quota", "%d times", j.Requeued)
+	row("trips back to the queue", "%d, for quota", j.Requeued)
 	w.Flush()
 	for _, f := range failures {
-		cmd.Printf("  %s: %s %s: %s, %d attempts\n", f.ID, f.Phase, f.Class, f.Reason, f.Attempts)
+		cmd.Printf("  %s: given up after %d attempts to %s: %s (%s)\n", f.ID, f.Attempts, f.Phase, f.Reason, f.Class)
 	}
 }
 

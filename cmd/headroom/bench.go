@@ -19,7 +19,7 @@ func newBench(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench NAME",
 		Short: "Measure what Headroom promises",
-		Long: `Run a benchmark on real parts and print its figures: as a table, or with --json
+		Long: `Run a benchmark (requeue, ledger or utilization) on real parts and print its figures: as a table, or with --json
 as one JSON object, the last line on stdout. It starts the redis-server that it
 finds on PATH, unless --redis names one. docs/benchmarks.md explains the figures.
 
