@@ -106,11 +106,11 @@ func TestRenewalsGoFirst(t *testing.T) {
 	s := open(t, path)
 	refs := many(t, s, 2)
 	var page []string
-	for i := range 500 {
+	for i := range 80 {
 		page = append(page, fmt.Sprintf("m%d", i))
 	}
 	release := hold(t, path)
-	const crowd = 150
+	const crowd = 60
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
