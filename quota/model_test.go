@@ -163,7 +163,7 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 			if !ok || paid < now-modelCarry*m.width { // idle for longer: it begins anew
 				paid = max(now, (w.newest-modelCarry)*m.width)
 			}
-			w.paid[lane] = paid + int64(float64(answer.granted)*m.interval(ceiling, s))
+			w.paid[lane] = min(paid+int64(float64(answer.granted)*m.interval(ceiling, s)), now+(m.n+1)*m.width)
 		}
 	}
 	return answer

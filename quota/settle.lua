@@ -52,7 +52,7 @@ for k = 1, 2 do
         local interval, i = u32(request, entry + 4 + 4 * lane), header + 4 + 4 * lane
         if by > 0 and interval > 0 then
           local paid = u32(state, i) + math.floor((back and -by or by) * interval / 256)
-          state = sub(state, 1, i) .. pack(paid > 0 and paid or 0) .. sub(state, i + 5)
+          state = sub(state, 1, i) .. pack(paid > 0 and math.min(paid, U32 - 1) or 0) .. sub(state, i + 5)
         end
       end
       changed = changed or by > 0

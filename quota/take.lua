@@ -258,6 +258,7 @@ while true do
       -- nothing is owed, and what anybody spends adds to it, as it adds to the
       -- window. Who comes up to CARRY buckets late makes up for them, so that no cost
       -- loses to its own coarseness; who comes later has been idle, and begins anew.
+      -- Nobody owes for longer than a unit counts, however much others spend.
       local paid1, paid2 = e + f * 256 + g * 65536 + h * 16777216, i + j * 256 + l * 65536 + m * 16777216
       if lane > 0 then
         local paid, interval = paid1, sync
@@ -283,6 +284,7 @@ while true do
       if sync > 0 then
         if paid1 == 0 or paid1 < idle then paid1 = due > 0 and due or 0 end
         paid1 = paid1 + charge * sync
+        if paid1 > due + (n + 1) * width then paid1 = due + (n + 1) * width end
         paid1 = paid1 - paid1 % 1
         e = paid1 % 256 paid1 = (paid1 - e) / 256
         f = paid1 % 256 paid1 = (paid1 - f) / 256
@@ -292,6 +294,7 @@ while true do
       if backfill > 0 then
         if paid2 == 0 or paid2 < idle then paid2 = due > 0 and due or 0 end
         paid2 = paid2 + charge * backfill
+        if paid2 > due + (n + 1) * width then paid2 = due + (n + 1) * width end
         paid2 = paid2 - paid2 % 1
         i = paid2 % 256 paid2 = (paid2 - i) / 256
         j = paid2 % 256 paid2 = (paid2 - j) / 256
