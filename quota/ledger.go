@@ -193,7 +193,7 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, maxUnits)
 	}
 	start := time.Now()
-	args := []any{p.request(cost, want, l.today()), p.shape}
+	args := []any{p.request(cost, want, l.today())}
 	if l.now != nil {
 		args[0] = p.request(cost, want, l.now())
 		args = append(args, l.now().UnixMicro())

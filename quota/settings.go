@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
@@ -185,13 +186,15 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 		}
 	}
 	var longest int64
-	p.shape = fmt.Sprintf("v%d.%dus", layoutVersion, p.width)
+	layout := fnv.New32a()
+	fmt.Fprintf(layout, "buckets of %d us", p.width)
 	for _, w := range append(slices.Clone(p.project.windows), p.user.windows...) {
 		p.windows = append(p.windows, w)
 		p.most = min(p.most, w.ceiling)
-		p.shape += fmt.Sprintf(".%s-%d", w.limit, w.buckets)
+		fmt.Fprintf(layout, ", %s: %d of them", w.limit, w.buckets)
 		longest = max(longest, (w.buckets+1)*p.width)
 	}
+	p.shape = fmt.Sprintf("v%d-%08x", layoutVersion, layout.Sum32()) // short: Redis handles it with every call
 	// A user's key outlives its windows, however the clocks of expiry and ledger round.
 	p.user.ttl = 2*longest/1e6 + 2
 	for _, s := range []scope{p.project, p.user} {

@@ -4,8 +4,8 @@
 -- KEYS[1]  the project's windows. It never expires: where it is missing, nobody
 --          knows what was spent
 -- KEYS[2]  the user's windows
--- KEYS[3]  which shapes of keys are in use for the project: a sorted set, by
---          when each was used last
+-- KEYS[3]  which shapes of keys are in use for the project: a sorted set of the
+--          projects' keys, by when each was used last
 -- ARGV[1]  the request, little-endian and packed:
 --            u32 cost      units to charge; 0 only looks, whatever is wanted
 --            u32 want      grant up to this many, at least cost
@@ -23,8 +23,7 @@
 --                          spends it, in 1/256 us; 0: no pace
 --            u8  n         a unit counts in its own bucket and n more
 --            u32 reserve   the ceiling while the windows are unknown
--- ARGV[2]  the name of the keys' shape
--- ARGV[3]  now_us, in tests only
+-- ARGV[2]  now_us, in tests only
 --
 -- Returns {granted, now_us, day, used...} when admitted, and when not
 -- {-1, now_us, day, used..., wait_us, window, part}.
@@ -63,7 +62,7 @@ local PAID_AT = '33'   -- where the first paid stands in a key, as text: Redis p
 local FIRST, ENTRY, DAY = 30, 17, 8   -- bytes of the request before its first key and of a window; of a day
 local CARRY = 5   -- buckets for which unused pace may be made up
 
-local request, now = ARGV[1], ARGV[3]
+local request, now = ARGV[1], ARGV[2]
 if now then
   now = now + 0
 else
@@ -192,7 +191,7 @@ while true do
           mark = id
           -- Processes with keys of another shape do not see these windows: as long as
           -- there are some, each shape keeps to its part of the limits.
-          call('ZADD', KEYS[3], now, ARGV[2])
+          call('ZADD', KEYS[3], now, KEYS[1])
           shapes = call('ZCOUNT', KEYS[3], now - ago, '+inf')
           if shapes > 1 then call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.0f', now - ago)) end
         end
