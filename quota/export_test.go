@@ -11,9 +11,6 @@ func SkewClock(l *Ledger, by time.Duration) {
 	l.today = func() time.Time { return time.Now().Add(by) }
 }
 
-// TakeSource is the script, for tests that look at it.
-var TakeSource = takeSource
-
 // Keys are the keys that a caller's decisions touch.
 func (l *Ledger) Keys(c Caller, api string) []string {
 	return l.plans[planKey{projectAPI{c.Project, api}, c.Lane}].keys(c.User)

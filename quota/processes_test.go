@@ -184,7 +184,7 @@ func fetchTogether(t *testing.T, processes int) (used float64) {
 	}
 	defer shutdown(context.WithoutCancel(t.Context()))
 	startSpenders(t, spender{
-		Addrs: []string{realRedis.Addr}, Prefix: fmt.Sprintf("%s-%p:", t.Name(), fake), Scale: 6, User: 3000, Project: 1_200_000,
+		Addrs: []string{realRedis.Addr}, Prefix: ownPrefix(t), Scale: 6, User: 3000, Project: 1_200_000,
 		For: 15 * time.Second, Google: url, Message: fake.Mailbox(lossUser).Messages()[0].ID,
 	}, processes)
 	report := fake.Meter().User(lossUser)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
@@ -53,12 +54,17 @@ func newClient(t testing.TB, addr string) *redis.Client {
 	return rdb
 }
 
+var prefixes atomic.Int64
+
+// ownPrefix is a prefix of keys that nobody else in the process has.
+func ownPrefix(t testing.TB) string { return fmt.Sprintf("%s-%d:", t.Name(), prefixes.Add(1)) }
+
 // newLedger makes a ledger of its own for a test: no other test sees its keys.
 func newLedger(t testing.TB, rdb redis.UniversalClient, project quota.Project, scale int) *quota.Ledger {
 	t.Helper()
 	ledger, err := quota.NewLedger(quota.Options{
 		Redis: rdb, Projects: map[string]quota.Project{"p": project}, Scale: scale,
-		KeyPrefix: fmt.Sprintf("%s-%p:", t.Name(), &project), Fresh: true,
+		KeyPrefix: ownPrefix(t), Fresh: true,
 	})
 	if err != nil {
 		t.Fatal(err)

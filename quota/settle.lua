@@ -60,11 +60,19 @@ for k = 1, 2 do
     reply[#reply + 1] = by
     ring = ring + 4 * (n + 1)
   end
-  -- Units of a day that is over are no longer counted.
-  if k == 1 and state and u32(state, stop) * 1000000 > at then
-    local by
-    state, by = correct(state, stop + 4)
-    changed = changed or by > 0
+  -- The day that was charged is the first in the request that ends after it. If
+  -- the key has gone on to another day, its units are no longer counted.
+  if k == 1 and state then
+    local day
+    for x = 18, 26, 4 do
+      day = u32(request, x)
+      if day * 1000000 > at then break end
+    end
+    if day == u32(state, stop) then
+      local by
+      state, by = correct(state, stop + 4)
+      changed = changed or by > 0
+    end
   end
   if changed then call('SET', KEYS[k], state, 'KEEPTTL') end
 end
