@@ -120,7 +120,7 @@ func NewLedger(o Options) (*Ledger, error) {
 			fresh := new(atomic.Bool)
 			fresh.Store(o.Fresh)
 			for _, lane := range Lanes {
-				p, err := l.makePlan(list, name, project, lane, fresh)
+				p, err := l.makePlan(list, name, project, Live{}, "", lane, fresh)
 				if err != nil {
 					return nil, fmt.Errorf("quota: project %s: %w", name, err)
 				}
@@ -144,6 +144,21 @@ type Usage struct {
 type Decision struct {
 	Charge Charge  // its Units were charged to every limit
 	Usage  []Usage // of the project's limits, of the user's, and of the day if it has a budget
+
+	// Project and User say what is special about the two; only [Ledger.Peek] asks.
+	Project, User ScopeState
+}
+
+// ScopeState is what holds for a whole project or user beside what was spent. The
+// zero value: nothing special.
+type ScopeState struct {
+	ClosedUntil  time.Time // a cool-down; zero: open
+	UnknownUntil time.Time // Redis lost the windows; zero: it did not
+	// Share of every limit that may be used since Google refused calls; 0 or 1: all.
+	Share float64
+	// Lent is how much lane backfill's ceilings gave way to what people asked for
+	// lately, as a share of the limits; see [ModeAdaptive].
+	Lent float64
 }
 
 // Cost returns what a call costs a project in units. A method that the price

@@ -278,7 +278,7 @@ func checkTogether(t *testing.T, s spender, all []spent) {
 	lanes := map[quota.Lane]int{}
 	for _, one := range all {
 		lanes[one.Lane]++
-		ceiling := quota.DefaultLanes[one.Lane].Ceiling
+		ceiling := quota.ModeDefault.Lanes()[one.Lane].Ceiling
 		if float64(one.Total[0]) > ceiling*float64(s.Project) || float64(one.Total[1]) > ceiling*float64(s.User) {
 			t.Fatalf("granted %+v beyond the lane's ceiling of %v", one, ceiling)
 		}

@@ -37,30 +37,23 @@ type LaneSettings struct {
 	// ceiling, so that the background slows down while people are busy. Lane
 	// interactive has none.
 	Pace float64
+	// Floor is how far the ceiling of lane backfill gives way to what people ask
+	// for, as a share of each limit; those of the other background lanes shrink in
+	// proportion. 0: it does not. See [ModeAdaptive].
+	Floor float64
+	// InFlight is how many calls of one Google user may be in flight before a call
+	// of this lane must wait, over all lanes and processes; the mode's if zero.
+	InFlight int
 }
 
-// DefaultLanes are the settings of lanes that a project leaves unset. Interactive
-// traffic may use all of a limit; the background leaves a fifth of it free, and
-// spends evenly, so that what it used comes back evenly.
-var DefaultLanes = map[Lane]LaneSettings{
-	Interactive: {Ceiling: 1},
-	Sync:        {Ceiling: 0.9, Pace: 1.05},
-	Backfill:    {Ceiling: 0.8, Pace: 1.05},
-}
 
 // Project is what the ledger knows of a Google Cloud project.
 type Project struct {
 	Lists   []*PriceList          // one per API
-	Lanes   map[Lane]LaneSettings // [DefaultLanes] where unset
+	Mode    Mode                  // [ModeDefault] if empty
+	Lanes   map[Lane]LaneSettings // the mode's where unset
+	Changes []Change              // to the lanes, for all APIs
 	Budgets []Budget              // at most one per API
-}
-
-// lane returns the settings of a lane.
-func (p Project) lane(lane Lane) LaneSettings {
-	if s, ok := p.Lanes[lane]; ok {
-		return s
-	}
-	return DefaultLanes[lane]
 }
 
 func (p Project) validate() error {
@@ -87,6 +80,19 @@ func (p Project) validate() error {
 		}
 		if !(s.Pace >= 0 && s.Pace <= 60) {
 			problems = append(problems, fmt.Errorf("lane %s: pace %v is not from 0 to 60", lane, s.Pace))
+		}
+		if !(s.Floor >= 0 && s.Floor <= 1) || lane != Backfill && s.Floor != 0 {
+			problems = append(problems, fmt.Errorf("lane %s: floor %v: only lane backfill has one, from 0 to 1", lane, s.Floor))
+		}
+	}
+	if p.Mode != "" && !slices.Contains(Modes, p.Mode) {
+		problems = append(problems, fmt.Errorf("unknown mode %q; there are %v", p.Mode, Modes))
+	}
+	for _, c := range p.Changes {
+		for _, list := range p.Lists {
+			if err := c.Validate(list); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", c, err))
+			}
 		}
 	}
 	for _, b := range p.Budgets {
@@ -128,6 +134,11 @@ func (s scope) size() int64 {
 	return size
 }
 
+// userDayBytes is what a Gmail user may download in a day: the limit of IMAP,
+// which the API's is said to equal (Google Workspace's page on Gmail bandwidth
+// limits, 2026-11-29).
+const userDayBytes = 2_500_000_000
+
 // What take.lua keeps in a key besides the rings, in bytes.
 const (
 	preambleSize = 29
@@ -149,15 +160,22 @@ type plan struct {
 	budget  int64  // units that the lane may bring the project's day to
 	bound   bool   // the project has a budget for the day
 	most    int64  // the largest cost that can ever fit
+	flight  int64  // how many calls of a user may be in flight for one more of the lane
+	bytes   int64  // of a user's day, up to which the lane may go on; 0: no limit
 	base    string // of all keys: prefix and hash tag
 	shape   string // names the layout of the keys; another layout is another key
 }
 
+// settingsFunc says what holds for a lane and a limit.
+type settingsFunc func(lane Lane, limit string) LaneSettings
+
 // layoutVersion names the layout of the strings that take.lua keeps.
 const layoutVersion = 1
 
-// makePlan lays out the windows of one lane.
-func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane Lane, fresh *atomic.Bool) (*plan, error) {
+// makePlan lays out the windows of one lane, for a user with settings of its own
+// or for all others.
+func (l *Ledger) makePlan(list *PriceList, name string, project Project, live Live, user string, lane Lane, fresh *atomic.Bool) (*plan, error) {
+	set := func(lane Lane, limit string) LaneSettings { return project.settings(live, lane, limit, user) }
 	p := &plan{
 		lane: lane, fresh: fresh, most: maxUnits, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
 		// The project is the hash tag: its own limit is a few percent of what one
@@ -166,7 +184,7 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 	}
 	for _, limitName := range slices.Sorted(maps.Keys(list.Limits)) {
 		limit := list.Limits[limitName]
-		w, err := p.makeWindow(limitName, limit, project, lane)
+		w, err := p.makeWindow(limitName, limit, set, lane)
 		if err != nil {
 			return nil, err
 		}
@@ -175,6 +193,10 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 		} else {
 			p.project.windows = append(p.project.windows, w)
 		}
+	}
+	p.flight = int64(set(lane, "").InFlight)
+	if list.API == "gmail" {
+		p.bytes = int64(set(lane, LimitUserBytes).Ceiling * userDayBytes)
 	}
 	p.project.day = daySize
 	p.budget = maxBudget
@@ -211,8 +233,8 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, lane La
 	return p, nil
 }
 
-func (p *plan) makeWindow(name string, limit Limit, project Project, lane Lane) (window, error) {
-	s := project.lane(lane)
+func (p *plan) makeWindow(name string, limit Limit, set settingsFunc, lane Lane) (window, error) {
+	s := set(lane, name)
 	w := window{limit: name, units: limit.Units, ceiling: int64(float64(limit.Units) * s.Ceiling),
 		buckets: int64((limit.Period + p.buckets.guard) / p.buckets.width)}
 	if w.ceiling < 1 {
@@ -220,20 +242,20 @@ func (p *plan) makeWindow(name string, limit Limit, project Project, lane Lane) 
 	}
 	if lane == Interactive {
 		// What the background may have spent before the windows were lost.
-		background := max(project.lane(Sync).Ceiling, project.lane(Backfill).Ceiling)
+		background := max(set(Sync, name).Ceiling, set(Backfill, name).Ceiling)
 		w.reserve = min(w.ceiling, limit.Units-int64(math.Ceil(float64(limit.Units)*background)))
 	}
 	var err error
-	if w.sync, err = p.interval(name, limit, project, Sync); err == nil {
-		w.backfill, err = p.interval(name, limit, project, Backfill)
+	if w.sync, err = p.interval(name, limit, set, Sync); err == nil {
+		w.backfill, err = p.interval(name, limit, set, Backfill)
 	}
 	return w, err
 }
 
 // interval is the time that a lane's pace takes to pay for a unit of a limit, in
 // 1/256 us; 0 if it has no pace.
-func (p *plan) interval(name string, limit Limit, project Project, lane Lane) (int64, error) {
-	s := project.lane(lane)
+func (p *plan) interval(name string, limit Limit, set settingsFunc, lane Lane) (int64, error) {
+	s := set(lane, name)
 	if s.Pace == 0 {
 		return 0, nil
 	}

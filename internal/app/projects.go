@@ -84,7 +84,7 @@ func withCosts(list *quota.PriceList, costs config.Costs, key string) (*quota.Pr
 }
 
 func lanes(l config.Lanes) map[quota.Lane]quota.LaneSettings {
-	settings := maps.Clone(quota.DefaultLanes)
+	settings := quota.ModeDefault.Lanes()
 	for lane, from := range map[quota.Lane]config.Lane{
 		quota.Interactive: l.Interactive, quota.Sync: l.Sync, quota.Backfill: l.Backfill,
 	} {

@@ -38,7 +38,7 @@ func TestProjectsBecomeTheLedgers(t *testing.T) {
 	if s := got["p"].Lanes[quota.Backfill]; s.Ceiling != 0.5 || s.Pace != 0 {
 		t.Errorf("backfill = %+v, want a ceiling of 0.5, not paced", s)
 	}
-	if s := got["p"].Lanes[quota.Sync]; s != quota.DefaultLanes[quota.Sync] {
+	if s := got["p"].Lanes[quota.Sync]; s != quota.ModeDefault.Lanes()[quota.Sync] {
 		t.Errorf("sync = %+v, want the default", s)
 	}
 }
@@ -54,7 +54,7 @@ func TestDefaultsOfLanesAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for lane, want := range quota.DefaultLanes {
+	for lane, want := range quota.ModeDefault.Lanes() {
 		if got := got["p"].Lanes[lane]; got != want {
 			t.Errorf("%s = %+v, want %+v", lane, got, want)
 		}

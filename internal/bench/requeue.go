@@ -123,7 +123,7 @@ func requeue(ctx context.Context, o Options) (figures Figures, err error) {
 		options: o, process: process, inspector: asynq.NewInspectorFromRedisClient(rdb),
 		queue: jobs.QueueName(prefix, string(quota.Backfill)),
 		figures: &RequeueFigures{Bench: "requeue", Messages: requeueMessages,
-			Ceiling: int(requeueLimit * quota.DefaultLanes[quota.Backfill].Ceiling)},
+			Ceiling: int(requeueLimit * quota.ModeDefault.Lanes()[quota.Backfill].Ceiling)},
 	}
 	began := time.Now()
 	runCtx, stop := context.WithCancel(ctx)

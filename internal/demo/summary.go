@@ -106,7 +106,7 @@ func (d *demo) judge(ctx context.Context) (Summary, error) {
 			s.Identical++
 		}
 	}
-	ceiling := float64(d.list.Limits[quota.LimitUserMinute].Units) * quota.DefaultLanes[quota.Backfill].Ceiling
+	ceiling := float64(d.list.Limits[quota.LimitUserMinute].Units) * quota.ModeDefault.Lanes()[quota.Backfill].Ceiling
 	for _, j := range d.jobs {
 		s.Stored += j.Progress.Stored
 		s.ParseFailed += j.Progress.ParseFailed
