@@ -9,9 +9,12 @@ import (
 // that are over are forgotten, and the rest with them if that is not enough.
 const maxDenials = 10_000
 
-// denials remembers refusals until the moment that they name, so that a storm of
-// repeated calls does not reach Redis: nothing but a refund could make such a
-// call fit earlier. The zero value is ready for use.
+// recheck is how long a refusal is remembered at most: settings may have changed.
+const recheck = 150 * time.Millisecond
+
+// denials remembers refusals for a moment, so that a storm of repeated calls does
+// not reach Redis: nothing but a refund or other settings could make such a call
+// fit earlier than it was told. The zero value is ready for use.
 type denials struct {
 	mu   sync.Mutex
 	told map[denialKey]denial
@@ -25,6 +28,7 @@ type denialKey struct {
 type denial struct {
 	err   *DeniedError
 	until time.Time // on the local clock
+	known time.Time // when to ask again, on the local clock
 }
 
 func keyOf(c Caller, api string) denialKey {
@@ -39,7 +43,7 @@ func (d *denials) remember(c Caller, api string, e *DeniedError) {
 	defer d.mu.Unlock()
 	if len(d.told) >= maxDenials {
 		for key, old := range d.told {
-			if !old.until.After(now) {
+			if !old.known.After(now) {
 				delete(d.told, key)
 			}
 		}
@@ -50,7 +54,7 @@ func (d *denials) remember(c Caller, api string, e *DeniedError) {
 	if d.told == nil {
 		d.told = map[denialKey]denial{}
 	}
-	d.told[keyOf(c, api)] = denial{err: e, until: now.Add(e.RetryAfter)}
+	d.told[keyOf(c, api)] = denial{err: e, until: now.Add(e.RetryAfter), known: now.Add(min(e.RetryAfter, recheck))}
 }
 
 // recall returns the refusal that still holds for a call of this cost, or nil.
@@ -64,8 +68,9 @@ func (d *denials) recall(c Caller, api string, cost int64) *DeniedError {
 	if !ok || cost < old.err.Cost {
 		return nil
 	}
-	left := time.Until(old.until)
-	if left <= 0 {
+	now := time.Now()
+	left := old.until.Sub(now)
+	if left <= 0 || !old.known.After(now) {
 		delete(d.told, keyOf(c, api))
 		return nil
 	}

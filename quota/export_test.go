@@ -13,7 +13,11 @@ func SkewClock(l *Ledger, by time.Duration) {
 
 // Keys are the keys that a caller's decisions touch.
 func (l *Ledger) Keys(c Caller, api string) []string {
-	return l.plans[planKey{projectAPI{c.Project, api}, c.Lane}].keys(c.User)
+	p, err := l.plan(c, api)
+	if err != nil {
+		panic(err)
+	}
+	return p.keys(c.User)
 }
 
 // MethodTable is the table that requests are recognised by.

@@ -16,16 +16,17 @@ var holdScript = newScript(holdSource)
 // cool-down that Google demanded. It never shortens one that is longer. It
 // returns when it ends, on the clock of Redis.
 func (l *Ledger) HoldUser(ctx context.Context, project, user, api string, wait time.Duration) (time.Time, error) {
-	return l.hold(ctx, Caller{Project: project, User: user, Lane: Interactive}, api, wait, true)
+	return l.hold(ctx, Caller{Project: project, User: user, Lane: Interactive}, api, wait, true, false)
 }
 
 // HoldProject closes a project's limits for an API to every user and lane; see
 // [Ledger.HoldUser].
 func (l *Ledger) HoldProject(ctx context.Context, project, api string, wait time.Duration) (time.Time, error) {
-	return l.hold(ctx, Caller{Project: project, Lane: Interactive}, api, wait, false)
+	return l.hold(ctx, Caller{Project: project, Lane: Interactive}, api, wait, false, false)
 }
 
-func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Duration, user bool) (time.Time, error) {
+// hold closes a scope. When it learns, what the scope may use afterwards is lowered.
+func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Duration, user, learn bool) (time.Time, error) {
 	p, err := l.plan(c, api)
 	if err != nil {
 		return time.Time{}, err
@@ -35,7 +36,10 @@ func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Durat
 	if user {
 		key, scope = keys[1], p.user
 	}
-	args := []any{max(wait.Milliseconds(), 0), p.width, scope.size(), scope.ttl}
+	args := []any{max(wait.Milliseconds(), 0), p.width, scope.size(), scope.ttl, 0}
+	if learn {
+		args[4] = 1
+	}
 	if l.now != nil {
 		args = append(args, l.now().UnixMicro())
 	}

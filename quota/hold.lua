@@ -1,16 +1,20 @@
--- hold closes a scope for everybody: a cool-down. It never shortens one.
+-- hold closes a scope for everybody: a cool-down. It never shortens one. When it
+-- learns from a refusal of Google's, the share of the limits that the scope may
+-- use is halved, once for all refusals until a call has gone ahead again.
 --
 -- KEYS[1]  the scope's windows, as take.lua keeps them
 -- ARGV[1]  duration, in ms
 -- ARGV[2]  width of a bucket, in us
 -- ARGV[3]  bytes of the key's value
 -- ARGV[4]  life of the key, in s, after the hold; 0: for ever
--- ARGV[5]  now_us, in tests only
+-- ARGV[5]  1: learn
+-- ARGV[6]  now_us, in tests only
 --
 -- Returns {until when the scope is closed, in ms}.
 --#include numbers.lua
 local call, sub, rep = redis.call, string.sub, string.rep
-local now = ARGV[5]
+local RAMP, LEAST = 200, 26   -- as in take.lua; the smallest share, in 1/255
+local now = ARGV[6]
 if now then
   now = now + 0
 else
@@ -29,7 +33,15 @@ if not state then
 end
 local old = u48(state, 0)
 if old > hold then hold = old end
-state = pack48(hold) .. sub(state, 7)
+local share, since = string.byte(state, 18), u48(state, 18)
+if ARGV[5] == '1' and (share == 0 or since > 0) then
+  if share == 0 then share = 255 end
+  if now > since * 1000 and since > 0 then
+    share = math.min(255, share + 255 * (now - since * 1000) / (RAMP * width))
+  end
+  share, since = math.max(LEAST, math.floor(share / 2)), 0
+end
+state = pack48(hold) .. sub(state, 7, 17) .. string.char(share) .. pack48(since) .. sub(state, 25)
 if ttl > 0 then
   call('SET', KEYS[1], state, 'EX', ttl + math.ceil((hold * 1000 - now) / 1000000))
 else

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,8 +62,7 @@ type Ledger struct {
 	prefix  string
 	scale   int
 	buckets buckets
-	lists   map[projectAPI]*PriceList
-	plans   map[planKey]*plan
+	books   map[projectAPI]*book
 	calls   *coalescer // nil: every call goes by itself
 	denials denials
 	metrics *metrics
@@ -73,11 +71,6 @@ type Ledger struct {
 }
 
 type projectAPI struct{ project, api string }
-
-type planKey struct {
-	projectAPI
-	lane Lane
-}
 
 // NewLedger checks the projects' settings and returns a ledger. It does not
 // touch Redis.
@@ -100,8 +93,7 @@ func NewLedger(o Options) (*Ledger, error) {
 		scale:   o.Scale,
 		today:   time.Now,
 		buckets: buckets{bucketWidth, guard},
-		lists:   map[projectAPI]*PriceList{},
-		plans:   map[planKey]*plan{},
+		books:   map[projectAPI]*book{},
 		metrics: newMetrics(o.Registerer),
 	}
 	if o.noGuard {
@@ -115,17 +107,14 @@ func NewLedger(o Options) (*Ledger, error) {
 			return nil, fmt.Errorf("quota: project %s: %w", name, err)
 		}
 		for _, list := range project.Lists {
-			key := projectAPI{name, list.API}
-			l.lists[key] = list
-			fresh := new(atomic.Bool)
-			fresh.Store(o.Fresh)
-			for _, lane := range Lanes {
-				p, err := l.makePlan(list, name, project, Live{}, "", lane, fresh)
-				if err != nil {
-					return nil, fmt.Errorf("quota: project %s: %w", name, err)
-				}
-				l.plans[planKey{key, lane}] = p
+			b := &book{name: name, project: project, list: list}
+			b.fresh.Store(o.Fresh)
+			r, err := l.makeRules(b, Live{})
+			if err != nil {
+				return nil, fmt.Errorf("quota: project %s: %w", name, err)
 			}
+			b.rules.Store(r)
+			l.books[projectAPI{name, list.API}] = b
 		}
 	}
 	return l, nil
@@ -164,11 +153,11 @@ type ScopeState struct {
 // Cost returns what a call costs a project in units. A method that the price
 // list does not know costs as much as its dearest, and is counted in a metric.
 func (l *Ledger) Cost(project string, call Call) (int64, error) {
-	list, ok := l.lists[projectAPI{project, call.API}]
-	if !ok {
-		return 0, fmt.Errorf("%w %q, or no price list of it is for %q", ErrUnknownProject, project, call.API)
+	b, err := l.book(project, call.API)
+	if err != nil {
+		return 0, err
 	}
-	units, known := list.Cost(call.Method, call.Format)
+	units, known := b.list.Cost(call.Method, call.Format)
 	if !known {
 		l.metrics.unknownMethods.WithLabelValues(call.API).Inc()
 	}
@@ -200,34 +189,63 @@ func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, erro
 }
 
 func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int64) (Decision, error) {
-	p, err := l.plan(c, api)
+	b, err := l.book(c.Project, api)
 	if err != nil {
 		return Decision{}, err
+	}
+	if !c.Lane.Valid() {
+		return Decision{}, fmt.Errorf("quota: unknown lane %q; there are %v", c.Lane, Lanes)
 	}
 	if cost < 0 || cost > maxUnits || want > maxUnits {
 		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, maxUnits)
 	}
-	start := time.Now()
-	args := []any{p.request(cost, want, l.today())}
-	if l.now != nil {
-		args[0] = p.request(cost, want, l.now())
-		args = append(args, l.now().UnixMicro())
-	} else if denied := l.denials.recall(c, api, cost); denied != nil && cost <= p.most {
-		l.metrics.count(c, "denied", denied.Limit)
-		return Decision{}, denied
+	p := b.rules.Load().plan(c.User, c.Lane)
+	if l.now == nil && cost <= p.most {
+		if denied := l.denials.recall(c, api, cost); denied != nil {
+			l.metrics.count(c, "denied", denied.Limit)
+			return Decision{}, denied
+		}
 	}
-	reply, err := l.eval(ctx, takeScript, p.keys(c.User), args...)
-	l.metrics.roundTrip.Observe(time.Since(start).Seconds())
+	p, reply, err := l.ask(ctx, b, c, cost, want)
 	if err != nil {
 		l.metrics.count(c, "error", "")
-		return Decision{}, unavailable(err)
+		return Decision{}, err
 	}
-	p.fresh.Store(false) // from now on, windows that are missing were lost
+	b.fresh.Store(false) // from now on, windows that are missing were lost
 	d, err := l.decide(c, api, p, cost, reply)
 	if denied, ok := errors.AsType[*DeniedError](err); ok && l.now == nil {
 		l.denials.remember(c, api, denied)
 	}
 	return d, err
+}
+
+// maxRevisions bounds how often a decision is made anew because settings changed
+// meanwhile.
+const maxRevisions = 4
+
+// ask runs take.lua by the settings in force, and returns the plan that the reply
+// is about.
+func (l *Ledger) ask(ctx context.Context, b *book, c Caller, cost, want int64) (*plan, []int64, error) {
+	start := time.Now()
+	defer func() { l.metrics.roundTrip.Observe(time.Since(start).Seconds()) }()
+	for range maxRevisions {
+		p := b.rules.Load().plan(c.User, c.Lane)
+		args := []any{p.request(cost, want, l.today())}
+		if l.now != nil {
+			args = []any{p.request(cost, want, l.now()), l.now().UnixMicro()}
+		}
+		reply, err := l.eval(ctx, takeScript, p.keys(c.User), args...)
+		if err != nil {
+			return nil, nil, unavailable(err)
+		}
+		if len(reply) != 2 || reply[replyGranted] != otherRevision {
+			return p, reply, nil
+		}
+		if err := l.catchUp(ctx, b, uint32(reply[1])); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, fmt.Errorf("%w, nothing was charged: settings of project %s change too fast", ErrUnavailable, b.name)
 }
 
 // unavailable says that the ledger gave no answer. A call that was given up
@@ -242,13 +260,24 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w, and whether units were charged is unknown: %w", ErrUnavailable, err)
 }
 
+func (l *Ledger) book(project, api string) (*book, error) {
+	b, ok := l.books[projectAPI{project, api}]
+	if !ok {
+		return nil, fmt.Errorf("%w %q, or no price list of it is for %q", ErrUnknownProject, project, api)
+	}
+	return b, nil
+}
+
 // plan finds how a caller's decisions are made.
 func (l *Ledger) plan(c Caller, api string) (*plan, error) {
-	p, ok := l.plans[planKey{projectAPI{c.Project, api}, c.Lane}]
-	if !ok {
-		return nil, fmt.Errorf("%w: project %q, API %q, lane %q", ErrUnknownProject, c.Project, api, c.Lane)
+	b, err := l.book(c.Project, api)
+	if err != nil {
+		return nil, err
 	}
-	return p, nil
+	if !c.Lane.Valid() {
+		return nil, fmt.Errorf("quota: unknown lane %q; there are %v", c.Lane, Lanes)
+	}
+	return b.rules.Load().plan(c.User, c.Lane), nil
 }
 
 // eval runs a script and reads its answer.
@@ -259,8 +288,12 @@ func (l *Ledger) eval(ctx context.Context, script *redis.Script, keys []string, 
 	return script.Run(ctx, l.rdb, keys, args...).Int64Slice()
 }
 
-// The places of take.lua's reply. When the cost was refused, the wait, the window
-// and the part that bound come after what is used.
+// otherRevision is in place of what was granted when the settings have changed.
+const otherRevision = -2
+
+// The places of take.lua's reply. When the cost was refused, the wait, the window,
+// the part that bound and its ceiling come after what is used; when the ledger was
+// only looked at, the ceilings and the state of project and user.
 const (
 	replyGranted = iota
 	replyNow
@@ -272,8 +305,8 @@ var boundParts = map[int64]Bound{1: BoundCeiling, 2: BoundPace, 3: BoundHold, 4:
 
 func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64) (Decision, error) {
 	last := replyUsed + len(p.windows)
-	if len(reply) < last || reply[replyGranted] < 0 && len(reply) != last+3 {
-		return Decision{}, fmt.Errorf("%w: an answer of %d numbers", ErrUnavailable, len(reply))
+	if n := len(reply); n < last || reply[replyGranted] < 0 && n != last+4 || cost == 0 && n != last+len(p.windows)+2*stateSize {
+		return Decision{}, fmt.Errorf("%w: an answer of %d numbers", ErrUnavailable, n)
 	}
 	at := time.UnixMicro(reply[replyNow])
 	usage := make([]Usage, len(p.windows), len(p.windows)+1)
@@ -290,9 +323,17 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 		}
 		l.metrics.count(c, "admitted", "")
 		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(granted))
-		return Decision{Charge: Charge{Caller: c, API: api, Units: granted, At: at}, Usage: usage}, nil
+		d := Decision{Charge: Charge{Caller: c, API: api, Units: granted, At: at}, Usage: usage}
+		if cost == 0 {
+			for i := range p.windows {
+				usage[i].Ceiling = reply[last+i]
+			}
+			states := reply[last+len(p.windows):]
+			d.Project, d.User = readState(states), readState(states[stateSize:])
+		}
+		return d, nil
 	}
-	wait, window, part := reply[last], reply[last+1], reply[last+2]
+	wait, window, part, ceiling := reply[last], reply[last+1], reply[last+2], reply[last+3]
 	if window < 1 || window > int64(len(usage)) {
 		return Decision{}, fmt.Errorf("%w: an answer about window %d", ErrUnavailable, window)
 	}
@@ -305,6 +346,20 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 	d := time.Duration(min(wait, math.MaxInt64/1000)) * time.Microsecond
 	return Decision{}, &DeniedError{
 		Caller: c, Cost: cost, Limit: u.Limit, Bound: boundParts[part],
-		Used: u.Used, Ceiling: u.Ceiling, RetryAfter: d, At: at.Add(d),
+		Used: u.Used, Ceiling: ceiling, RetryAfter: d, At: at.Add(d),
 	}
+}
+
+// stateSize is how many numbers a look says of a scope.
+const stateSize = 4
+
+func readState(n []int64) ScopeState {
+	s := ScopeState{Share: float64(n[2]) / 1000, Lent: float64(n[3]) / 1000}
+	if n[0] > 0 {
+		s.ClosedUntil = time.UnixMilli(n[0])
+	}
+	if n[1] > 0 {
+		s.UnknownUntil = time.UnixMilli(n[1])
+	}
+	return s
 }

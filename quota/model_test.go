@@ -105,7 +105,7 @@ func (m *model) take(user string, lane quota.Lane, cost, want, now int64) modelA
 		ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
 		var wait int64
 		var bound quota.Bound
-		if w.hold > now {
+		if w.hold > now && cost > 0 {
 			wait, bound = w.hold-now, quota.BoundHold
 		}
 		if cost > ceiling && !never {

@@ -115,6 +115,8 @@ type window struct {
 	sync     int64 // time that lane sync pays for a unit, whoever spends it, in 1/256 us; 0: no pace
 	backfill int64 // the same for lane backfill
 	buckets  int64 // a unit counts in its own bucket and in so many more
+	least    int64 // what lane backfill may fill at least when lending
+	most     int64 // and at most
 }
 
 // A scope is the windows that stand in one key: those of the project, or those
@@ -141,7 +143,7 @@ const userDayBytes = 2_500_000_000
 
 // What take.lua keeps in a key besides the rings, in bytes.
 const (
-	preambleSize = 29
+	preambleSize = 48
 	headerSize   = 16
 	daySize      = 8
 )
@@ -162,6 +164,9 @@ type plan struct {
 	most    int64  // the largest cost that can ever fit
 	flight  int64  // how many calls of a user may be in flight for one more of the lane
 	bytes   int64  // of a user's day, up to which the lane may go on; 0: no limit
+	lending bool   // the background's ceilings follow what people ask for
+
+	revision uint32 // of the live settings that the plan was made by
 	base    string // of all keys: prefix and hash tag
 	shape   string // names the layout of the keys; another layout is another key
 }
@@ -170,14 +175,15 @@ type plan struct {
 type settingsFunc func(lane Lane, limit string) LaneSettings
 
 // layoutVersion names the layout of the strings that take.lua keeps.
-const layoutVersion = 1
+const layoutVersion = 2
 
 // makePlan lays out the windows of one lane, for a user with settings of its own
 // or for all others.
-func (l *Ledger) makePlan(list *PriceList, name string, project Project, live Live, user string, lane Lane, fresh *atomic.Bool) (*plan, error) {
+func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, error) {
+	list, name, project := b.list, b.name, b.project
 	set := func(lane Lane, limit string) LaneSettings { return project.settings(live, lane, limit, user) }
 	p := &plan{
-		lane: lane, fresh: fresh, most: maxUnits, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
+		lane: lane, fresh: &b.fresh, revision: live.Revision, most: maxUnits, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
 		// The project is the hash tag: its own limit is a few percent of what one
 		// shard of a cluster can count, and one script may only touch one slot.
 		base: l.prefix + "{" + list.API + ":" + name + "}:",
@@ -188,6 +194,7 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, live Li
 		if err != nil {
 			return nil, err
 		}
+		p.lending = p.lending || w.least < w.most
 		if limit.Per == "user" {
 			p.user.windows = append(p.user.windows, w)
 		} else {
@@ -217,8 +224,10 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, live Li
 		longest = max(longest, (w.buckets+1)*p.width)
 	}
 	p.shape = fmt.Sprintf("v%d-%08x", layoutVersion, layout.Sum32()) // short: Redis handles it with every call
-	// A user's key outlives its windows, however the clocks of expiry and ledger round.
-	p.user.ttl = 2*longest/1e6 + 2
+	// A user's key outlives its windows, however the clocks of expiry and ledger
+	// round, and what was learned from a refusal: a share grows from nothing to all
+	// in 200 buckets.
+	p.user.ttl = max(2*longest, longest+200*p.width)/1e6 + 2
 	for _, s := range []scope{p.project, p.user} {
 		p.spec = append(p.spec, byte(len(s.windows)))
 		p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(s.ttl))
@@ -227,7 +236,9 @@ func (l *Ledger) makePlan(list *PriceList, name string, project Project, live Li
 				p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(v))
 			}
 			p.spec = append(p.spec, byte(w.buckets))
-			p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(w.reserve))
+			for _, v := range []int64{w.reserve, w.units, w.least, w.most} {
+				p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(v))
+			}
 		}
 	}
 	return p, nil
@@ -240,9 +251,15 @@ func (p *plan) makeWindow(name string, limit Limit, set settingsFunc, lane Lane)
 	if w.ceiling < 1 {
 		return w, fmt.Errorf("lane %s of %s: ceiling %v of %d units leaves none", lane, name, s.Ceiling, limit.Units)
 	}
+	backfill := set(Backfill, name)
+	w.most = int64(float64(limit.Units) * backfill.Ceiling)
+	w.least = w.most
+	if backfill.Floor > 0 {
+		w.least = max(1, min(w.most, int64(float64(limit.Units)*backfill.Floor)))
+	}
 	if lane == Interactive {
 		// What the background may have spent before the windows were lost.
-		background := max(set(Sync, name).Ceiling, set(Backfill, name).Ceiling)
+		background := max(set(Sync, name).Ceiling, backfill.Ceiling)
 		w.reserve = min(w.ceiling, limit.Units-int64(math.Ceil(float64(limit.Units)*background)))
 	}
 	var err error
@@ -272,7 +289,7 @@ func (p *plan) interval(name string, limit Limit, set settingsFunc, lane Lane) (
 // Limits and lanes are not part of the names: processes in which they differ
 // count together. Addresses that differ in the case of A to Z are one user.
 func (p *plan) keys(user string) []string {
-	return []string{p.base + p.shape + ":project", p.base + p.shape + ":user:" + lower(user), p.base + "shapes"}
+	return []string{p.base + p.shape + ":project", p.base + p.shape + ":user:" + lower(user), p.base + "shapes", p.base + "settings"}
 }
 
 // lower folds A to Z. The lower case of other letters may be another user: that
@@ -289,7 +306,7 @@ func lower(user string) string {
 
 // request packs the first argument of take and settle.
 func (p *plan) request(cost, want int64, now time.Time) []byte {
-	b := make([]byte, 0, 30+len(p.spec))
+	b := make([]byte, 0, 35+len(p.spec))
 	b = binary.LittleEndian.AppendUint32(b, uint32(cost))
 	b = binary.LittleEndian.AppendUint32(b, uint32(want))
 	b = binary.LittleEndian.AppendUint32(b, uint32(p.width))
@@ -300,6 +317,11 @@ func (p *plan) request(cost, want int64, now time.Time) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(p.budget))
 	for _, end := range dayEnds(now) {
 		b = binary.LittleEndian.AppendUint32(b, uint32(end))
+	}
+	b = binary.LittleEndian.AppendUint32(b, p.revision)
+	b = append(b, 0)
+	if p.lending {
+		b[len(b)-1] = 1
 	}
 	return append(b, p.spec...)
 }

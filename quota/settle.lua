@@ -9,11 +9,11 @@
 -- Returns the units added or taken back, per window.
 --#include numbers.lua
 local call, byte, sub = redis.call, string.byte, string.sub
-local PREAMBLE, HEADER = 29, 16   -- bytes
+local PREAMBLE, HEADER, FIRST, ENTRY = 48, 16, 35, 29   -- bytes, as in take.lua
 local request, at = ARGV[1], ARGV[2] + 0
 local delta, back, width = u32(request, 0), u32(request, 4) == 1, u32(request, 8)
 local bucket = (at - at % width) / width
-local p, reply = 30, {}
+local p, reply = FIRST, {}
 
 -- correct changes the number behind the first i bytes of s and says by how much.
 local function correct(s, i)
@@ -36,7 +36,7 @@ for k = 1, 2 do
   for header = PREAMBLE, stop - 1, HEADER do
     local n, by = byte(request, p + 13), 0
     local entry = p
-    p = p + 17
+    p = p + ENTRY
     if state then
       local ahead = (bucket - u32(state, 6)) % U32
       if ahead >= U32 / 2 then ahead = ahead - U32 end

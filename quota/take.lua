@@ -6,6 +6,7 @@
 -- KEYS[2]  the user's windows
 -- KEYS[3]  which shapes of keys are in use for the project: a sorted set of the
 --          projects' keys, by when each was used last
+-- KEYS[4]  the project's live settings: u32 revision, and what is not for here
 -- ARGV[1]  the request, little-endian and packed:
 --            u32 cost      units to charge; 0 only looks, whatever is wanted
 --            u32 want      grant up to this many, at least cost
@@ -14,6 +15,8 @@
 --            u8  fresh     1: a missing project means that nothing was spent
 --            u32 budget    units that this lane may bring the project's day to
 --            u32 x 3       ends of yesterday, today and tomorrow, in s
+--            u32 revision  of the live settings that the request was made by
+--            u8  lending   1: the background's ceilings follow what people ask for
 --          then for the project, then for the user
 --            u8  windows
 --            u32 ttl_s     life of the key; 0: for ever
@@ -23,24 +26,39 @@
 --                          spends it, in 1/256 us; 0: no pace
 --            u8  n         a unit counts in its own bucket and n more
 --            u32 reserve   the ceiling while the windows are unknown
+--            u32 x 3       limit, and when lending least and most that lane backfill
+--                          may fill the window to
 -- ARGV[2]  now_us, in tests only
 --
 -- Returns {granted, now_us, day, used...} when admitted, and when not
--- {-1, now_us, day, used..., wait_us, window, part}.
+-- {-1, now_us, day, used..., wait_us, window, part, ceiling}. A look is never
+-- refused; it returns {0, now_us, day, used..., ceiling..., then for the project
+-- and for the user hold, unknown, share, lent}. A request that was made by
+-- settings of another revision than the project's gets {-2, revision}.
 --   day      units that the project has used of its day, before the decision
 --   used     units in each window, before the decision
 --   wait_us  until the cost fits if nobody else spends; -1: never
 --   window   which one asked for the longest wait, counted over both keys; the
 --            day comes after them
 --   part     1 ceiling, 2 pace, 3 hold, 4 unknown windows
+--   ceiling  as it is in force, of the window that bound, or of each
+--   hold, unknown  until when, in ms; 0: not
+--   share    of each limit that may be used since Google refused, in 1/1000
+--   lent     how much the background's ceilings gave way, in 1/1000 of the limit
 --
 -- The value of a key is a preamble, a header per window, for the project its day,
--- and a ring per window. Preamble, 29 bytes:
+-- and a ring per window. Preamble, 48 bytes:
 --   u48 hold     until when the scope is closed, in ms; 0: open
 --   u32 last     low bits of the number of the newest bucket, now_us / width_us
 --   u8  shapes   how many shapes of keys share the project's limits
 --   u48 unknown  until when the project's windows are unknown, in ms; 0: known
+--   u8  share    of the limits that may be used since Google refused a call, in
+--                1/255; 0: all
+--   u48 since    when the share began to grow again, in ms; 0: it waits for a probe
+--   u32 revision of the project's live settings
 --   12 bytes     the server that counted last: its run id and evictions
+--   u32 burst    when lending: units that people spent in the last seconds
+--   u32 peak     when lending: the largest burst of the last minutes
 -- Header of a window, 16 bytes:
 --   u32 rest     units in the older live buckets
 --   u32 paid 2x  for sync and backfill: when its pace is paid off, in us since
@@ -57,10 +75,14 @@
 -- in line: a call costs more than the sums.
 
 local call, byte, char, sub, rep = redis.call, string.byte, string.char, string.sub, string.rep
-local PREAMBLE, HEADER, CUR = 29, 16, 12   -- bytes; of a header, where cur stands
-local PAID_AT = '33'   -- where the first paid stands in a key, as text: Redis prints Lua numbers slowly
-local FIRST, ENTRY, DAY = 30, 17, 8   -- bytes of the request before its first key and of a window; of a day
+local PREAMBLE, HEADER, CUR = 48, 16, 12   -- bytes; of a header, where cur stands
+local PAID_AT = '52'   -- where the first paid stands in a key, as text: Redis prints Lua numbers slowly
+local FIRST, ENTRY, DAY = 35, 29, 8   -- bytes of the request before its first key and of a window; of a day
 local CARRY = 5   -- buckets for which unused pace may be made up
+local PROBE = 2   -- buckets that a call after a cool-down goes ahead of the others
+local RAMP = 200  -- buckets in which a share grows from nothing to all
+local BURST, PEAK = 10, 300   -- buckets in which people's demand is forgotten
+local LENT = 1.5  -- how much of the largest burst is kept free when lending
 
 local request, now = ARGV[1], ARGV[2]
 if now then
@@ -81,22 +103,31 @@ local tag = char(a, b, c, (d - c) / 256)   -- how the newest bucket stands in a 
 
 local restamped   -- a clock that is far behind made units young again
 
-local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0'   -- the preamble of a key about which there is nothing special
+-- How a key begins about which there is nothing special: the project's goes on
+-- with the revision.
+local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0\0\0\0\0\0\0\0'
+local lending = byte(request, 35) == 1
 local reply = {cost, now, 0, 0, 0, 0}
--- For each key: its state, whether it moved on, what to write from the first paid on, ttl.
-local state1, moved1, bytes1, ttl1, state2, moved2, bytes2, ttl2
+-- For each key: its state, whether it moved on, what to write from the first paid on, ttl,
+-- and its preamble if charging changes that too.
+local state1, moved1, bytes1, ttl1, front1, state2, moved2, bytes2, ttl2, front2
+local seen   -- what a look has seen
 local admitted, charge = true, cost
 
 -- Check all windows, and prepare what charging them would write. A lease goes
 -- through them again with all that it can be granted.
 while true do
   local p, w, wait, window, part, never, room, unknown, lost, shapes = FIRST, 3, 0, 0, 0, false, want, 0, 0, 1
+  local most = 0   -- the ceiling of the window that bound
+  if charge == 0 then seen = {} end
   for k = 1, 2 do
     local windows, ttl = byte(request, p + 1), p + 1   -- ttl: where it stands in the request
     p = p + 5
     -- Mostly, preamble and headers are all that is needed: here, of up to three windows.
-    local state, complete, newest, moved, held = call('GETRANGE', KEYS[k], '0', '84'), false, bucket, false, 0
-    if unknown > 0 or windows > 3 or sub(state, 1, 17) ~= plain then
+    local state, complete, newest, moved, held = call('GETRANGE', KEYS[k], '0', '103'), false, bucket, false, 0
+    local known, peak, front = 1, 0, nil   -- known: the share
+    if unknown > 0 or windows > 3 or lending or charge == 0 or k == 1 and sub(state, 1, 28) ~= plain .. sub(request, 31, 34) or
+      k == 2 and sub(state, 1, 24) ~= plain then
       state, complete = call('GET', KEYS[k]), true
       -- Not the common case: a bucket has ended, or there is something special. Its
       -- functions are made here because making them takes as long as a common call.
@@ -106,7 +137,7 @@ while true do
       local function life()
         local longest = 0
         for j = 1, windows do
-          local n = byte(request, p + ENTRY * j - 4)
+          local n = byte(request, p + ENTRY * (j - 1) + 13)
           if n > longest then longest = n end
         end
         return (longest + 1) * width
@@ -131,7 +162,7 @@ while true do
         end
         local last, ring = bucket - ahead, PREAMBLE + HEADER * windows + (project and DAY or 0)
         for j = 1, windows do
-          local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * j - 4)
+          local at, n = PREAMBLE + HEADER * (j - 1), byte(request, p + ENTRY * (j - 1) + 13)
           local slots = n + 1
           local empty = rep('\0', 4 * slots)
           if not state then
@@ -176,8 +207,14 @@ while true do
 
         local day = project and (state and sub(state, PREAMBLE + HEADER * windows + 1, PREAMBLE + HEADER * windows + DAY) or rep('\0', DAY)) or ''
         local hold, unknown, shapes, mark = 0, 0, 1, rep('\0', 12)
+        local share, since, revision, burst, peak = 0, 0, '\0\0\0\0', 0, 0
         if state then
-          hold, unknown, mark = u48(state, 0), u48(state, 11), sub(state, 18, 29)
+          hold, unknown, mark = u48(state, 0), u48(state, 11), sub(state, 29, 40)
+          share, since, burst, peak = byte(state, 18), u48(state, 18), u32(state, 40), u32(state, 44)
+          if since > 0 and share + 255 * (now - since * 1000) / (RAMP * width) >= 255 then share, since = 0, 0 end
+          if ahead > 0 then   -- what people asked for is forgotten little by little
+            burst, peak = math.floor(burst * (1 - 1 / BURST) ^ ahead), math.floor(peak * (1 - 1 / PEAK) ^ ahead)
+          end
           local back = ahead < 0 and math.floor(ahead * width / 1000) or 0   -- what is left of a wait stays as long
           hold, unknown = hold > 0 and hold + back or 0, unknown > 0 and unknown + back or 0
           if hold * 1000 <= now then hold = 0 end
@@ -189,13 +226,16 @@ while true do
             unknown = math.ceil((now + ago) / 1000)
           end
           mark = id
+          local live = call('GETRANGE', KEYS[4], '0', '3')
+          if #live == 4 then revision = live end
           -- Processes with keys of another shape do not see these windows: as long as
           -- there are some, each shape keeps to its part of the limits.
           call('ZADD', KEYS[3], now, KEYS[1])
           shapes = call('ZCOUNT', KEYS[3], now - ago, '+inf')
           if shapes > 1 then call('ZREMRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.0f', now - ago)) end
         end
-        return pack48(hold) .. tag .. char(shapes < 255 and shapes or 255) .. pack48(unknown) .. mark .. headers .. day .. rings, bucket
+        return pack48(hold) .. tag .. char(shapes < 255 and shapes or 255) .. pack48(unknown) .. char(share) .. pack48(since) ..
+          revision .. mark .. pack(burst) .. pack(peak) .. headers .. day .. rings, bucket
       end
 
       if not state or sub(state, 7, 10) ~= tag then
@@ -203,6 +243,29 @@ while true do
         moved = true
       end
       held = u48(state, 0) * 1000 - now
+      local share, since = byte(state, 18), u48(state, 18)
+      if share > 0 then
+        -- Google refused. When the cool-down is over one call goes ahead; if Google
+        -- does not refuse that either, the share grows from then on.
+        known = share / 255
+        if since > 0 and now > since * 1000 then known = math.min(1, known + (now - since * 1000) / (RAMP * width)) end
+        if since == 0 and charge > 0 then
+          since = math.ceil((now + PROBE * width) / 1000)
+          front = pack48(since) .. sub(state, 7, 18) .. pack48(since) .. sub(state, 25, PREAMBLE)
+        end
+      end
+      if lending then
+        local burst = u32(state, 40)
+        peak = u32(state, 44)
+        if lane == 0 and charge > 0 then
+          front = front or sub(state, 1, PREAMBLE)
+          front = sub(front, 1, 40) .. pack(burst + charge) .. pack(math.max(peak, burst + charge))
+        end
+      end
+      if charge == 0 then
+        seen[k] = {held > 0 and u48(state, 0) or 0, u48(state, 11) * 1000 > now and u48(state, 11) or 0, math.floor(known * 1000), 0}
+      end
+      if k == 1 and sub(state, 25, 28) ~= sub(request, 31, 34) then return {-2, u32(state, 24)} end
       if k == 1 then
         unknown, shapes = u48(state, 11) * 1000 - now, byte(state, 11)
         lost = math.floor((unknown + now - life()) / width)
@@ -216,11 +279,23 @@ while true do
       local a, b, c, d, e, f, g, h, i, j, l, m, n = byte(request, p + 1, p + 13)
       local ceiling = a + b * 256 + c * 65536 + d * 16777216
       local sync, backfill = (e + f * 256 + g * 65536 + h * 16777216) / 256, (i + j * 256 + l * 65536 + m * 16777216) / 256
-      local whole = ceiling
-      if shapes > 1 then
-        ceiling, sync, backfill = math.floor(ceiling / shapes), sync * shapes, backfill * shapes
+      local whole, kept = ceiling, 1
+      if peak > 0 then
+        -- What people may want next is kept free: all background ceilings shrink as
+        -- much as that of lane backfill, and so do their paces.
+        local a, b, c, d, e, f, g, h, i, j, l, m = byte(request, p + 18, p + ENTRY)
+        local limit, least = a + b * 256 + c * 65536 + d * 16777216, e + f * 256 + g * 65536 + h * 16777216
+        local top = i + j * 256 + l * 65536 + m * 16777216
+        kept = math.max(least, math.min(top, limit - LENT * peak)) / top
+        sync, backfill = sync / kept, backfill / kept
+        if lane > 0 then ceiling = ceiling * kept end
+        if seen then seen[k][4] = math.max(seen[k][4], math.floor((1 - kept) * top / limit * 1000)) end
       end
-      p, w = p + 17, w + 1
+      if shapes > 1 or known < 1 or kept < 1 then
+        ceiling, sync, backfill = math.floor(ceiling * known / shapes), sync * shapes / known, backfill * shapes / known
+      end
+      p, w = p + ENTRY, w + 1
+      if seen then seen[w] = ceiling end
       local o, q, r, s
       a, b, c, d, e, f, g, h, i, j, l, m, o, q, r, s = byte(state, at + 1, at + 16)
       local cur = o + q * 256 + r * 65536 + s * 16777216
@@ -229,7 +304,7 @@ while true do
       reply[w] = total
       if unknown > 0 then
         -- What was spent since then must fit into the reserve.
-        local a, b, c, d = byte(request, p - 3, p)
+        local a, b, c, d = byte(request, p - ENTRY + 14, p - ENTRY + 17)
         local reserve = math.floor((a + b * 256 + c * 65536 + d * 16777216) / shapes) - cur
         for x = lost > newest - n and lost or newest - n, newest - 1 do
           local a, b, c, d = byte(state, ring + 4 * (x % (n + 1)) + 1, ring + 4 * (x % (n + 1)) + 4)
@@ -240,7 +315,7 @@ while true do
       end
       if free < room then room = free end
       if charge > free and charge > 0 then
-        if charge > whole and not never then never, window, part = true, w, 1 end
+        if charge > whole and not never then never, window, part, most = true, w, 1, whole end
         -- Wait until enough of the oldest buckets have left.
         if not complete then state, complete = call('GET', KEYS[k]), true end
         local missing, x = charge - free, newest - n
@@ -272,7 +347,7 @@ while true do
       end
       if this > wait then
         wait = this
-        if not never then window, part = w, why end
+        if not never then window, part, most = w, why, ceiling end
       end
 
       -- The end of the header as it is to be if the cost is charged.
@@ -324,10 +399,10 @@ while true do
       if budget - spent < room then room = budget - spent end
       if charge > budget - spent and charge > 0 then
         local left = day * 1000000 - now
-        if charge > budget and not never then never, window, part = true, -1, 1 end
+        if charge > budget and not never then never, window, part, most = true, -1, 1, budget end
         if left > wait then
           wait = left
-          if not never then window, part = -1, 1 end
+          if not never then window, part, most = -1, 1, budget end
         end
       end
       spent = spent + charge
@@ -337,39 +412,51 @@ while true do
       g = spent % 256
       bytes = bytes .. char(a, b, c, d, e, f, g, (spent - g) / 256)
     end
-    if moved then
+    if moved or front then
       local a, b, c, d = byte(request, ttl + 1, ttl + 4)
       ttl = a + b * 256 + c * 65536 + d * 16777216
       if ttl > 0 and held > 0 then ttl = ttl + math.ceil(held / 1000000) end
     end
     if k == 1 then
-      state1, moved1, bytes1, ttl1 = state, moved, bytes, ttl
+      state1, moved1, bytes1, ttl1, front1 = state, moved, bytes, ttl, front
     else
-      state2, moved2, bytes2, ttl2 = state, moved, bytes, ttl
+      state2, moved2, bytes2, ttl2, front2 = state, moved, bytes, ttl, front
     end
   end
 
-  if never or wait > 0 then
-    admitted, reply[1] = false, -1
-    reply[w + 1], reply[w + 2], reply[w + 3] = never and -1 or wait, window < 0 and w - 2 or window - 3, part
+  reply[1] = charge
+  if charge == 0 then
+    local n = w
+    for x = 4, w do
+      n = n + 1
+      reply[n] = seen[x]
+    end
+    for k = 1, 2 do
+      for x = 1, 4 do reply[n + x] = seen[k][x] end
+      n = n + 4
+    end
     break
   end
-  reply[1] = charge
-  if charge == 0 or want <= charge or room <= charge then break end
+  if never or wait > 0 then
+    admitted, reply[1] = false, -1
+    reply[w + 1], reply[w + 2], reply[w + 3], reply[w + 4] = never and -1 or wait, window < 0 and w - 2 or window - 3, part, most
+    break
+  end
+  if want <= charge or room <= charge then break end
   want, charge = room, room
 end
 
 for k = 1, 2 do
-  local state, moved, bytes, ttl = state1, moved1, bytes1, ttl1
-  if k == 2 then state, moved, bytes, ttl = state2, moved2, bytes2, ttl2 end
+  local state, moved, bytes, ttl, front = state1, moved1, bytes1, ttl1, front1
+  if k == 2 then state, moved, bytes, ttl, front = state2, moved2, bytes2, ttl2, front2 end
   local charged = admitted and charge > 0
-  if charged and not moved then
+  if charged and not moved and not front then
     call('SETRANGE', KEYS[k], PAID_AT, bytes)
   elseif charged or moved and (restamped or k == 1) then
     -- Also without a charge, what was found out about the server and the shapes
     -- holds for all callers, and units that became young again must begin to age.
     if charged then
-      state = sub(state, 1, PREAMBLE + 4) .. bytes .. sub(state, PREAMBLE + 5 + #bytes)
+      state = (front or sub(state, 1, PREAMBLE)) .. sub(state, PREAMBLE + 1, PREAMBLE + 4) .. bytes .. sub(state, PREAMBLE + 5 + #bytes)
     end
     if ttl > 0 then
       call('SET', KEYS[k], state, 'EX', ttl)

@@ -1,0 +1,24 @@
+-- publish puts live settings in force, unless newer ones are.
+--
+-- KEYS[1]   the project's live settings: u32 revision, then text
+-- KEYS[2..] the project's windows, of every shape, as take.lua keeps them
+-- ARGV[1]   revision, as u32
+-- ARGV[2]   text
+-- ARGV[3]   what the names of keys with our layout have in them
+--
+-- Returns {the revision in force}.
+--#include numbers.lua
+local old = redis.call('GETRANGE', KEYS[1], '0', '3')
+local have, new = #old == 4 and u32(old, 0) or 0, u32(ARGV[1], 0)
+if new > have then
+  redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])
+  have, old = new, ARGV[1]
+end
+if #old == 4 then
+  for k = 2, #KEYS do
+    if string.find(KEYS[k], ARGV[3], 1, true) and redis.call('STRLEN', KEYS[k]) >= 28 then
+      redis.call('SETRANGE', KEYS[k], '24', old)
+    end
+  end
+end
+return {have}

@@ -1,0 +1,58 @@
+package quota
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// rules are the plans of one API of one project at one revision of the live
+// settings.
+type rules struct {
+	live  Live
+	all   map[Lane]*plan
+	users map[string]map[Lane]*plan // of those with settings of their own, folded
+}
+
+// book holds the rules in force for one API of one project.
+type book struct {
+	name    string
+	project Project
+	list    *PriceList
+	fresh   atomic.Bool // see Options.Fresh
+	rules   atomic.Pointer[rules]
+}
+
+// makeRules makes the plans for live settings, or says what is wrong with them.
+func (l *Ledger) makeRules(b *book, live Live) (*rules, error) {
+	r := &rules{live: live, users: map[string]map[Lane]*plan{}}
+	for _, c := range live.Changes {
+		if err := c.Validate(b.list); err != nil {
+			return nil, fmt.Errorf("%s: %w", c, err)
+		}
+		r.users[lower(c.User)] = nil
+	}
+	r.users[""] = nil
+	for user := range r.users {
+		r.users[user] = map[Lane]*plan{}
+		for _, lane := range Lanes {
+			p, err := l.makePlan(b, live, user, lane)
+			if err != nil {
+				return nil, err
+			}
+			r.users[user][lane] = p
+		}
+	}
+	r.all = r.users[""]
+	return r, nil
+}
+
+// plan returns how decisions are made for a user and lane, nil if there is no
+// such lane.
+func (r *rules) plan(user string, lane Lane) *plan {
+	if len(r.users) > 1 {
+		if own, ok := r.users[lower(user)]; ok {
+			return own[lane]
+		}
+	}
+	return r.all[lane]
+}
