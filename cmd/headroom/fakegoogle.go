@@ -77,6 +77,12 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 	f.StringVar(&o.Prices, "prices", fakegoogle.DefaultPrices, "price list: gmail-legacy, gmail-2026-05 or gmail-2026-10")
 	f.IntVar(&o.Scale, "scale", 1, "let quota time run `N` times faster")
 	f.DurationVar(&o.Jitter, "jitter", 0, "median of a random delay before the meter")
+	f.DurationVar(&o.Latency, "latency", 0, "time between the meter and the answer")
+	f.Int64Var(&o.UserLimit, "user-limit", 0, "`UNITS` per minute of a user (default the price list's)")
+	f.Int64Var(&o.ProjectLimit, "project-limit", 0, "`UNITS` per minute of a project (default the price list's)")
+	f.IntVar(&o.InFlightLimit, "in-flight-limit", fakegoogle.DefaultInFlightLimit, "calls of a user at once")
+	f.Int64Var(&o.BytesPerDay, "bytes-per-day", fakegoogle.DefaultBytesPerDay, "raw bytes of messages that a user is sent in a day")
+	f.DurationVar(&o.PushBack, "push-back", 0, "refuse calls before the moment of a \"Retry after\", and move it so much later each time")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of what is random")
 	return cmd
 }

@@ -25,11 +25,14 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 
 // A visit is a call that was admitted; it is in flight until release.
 type visit struct {
-	op      operation
-	box     *Mailbox
-	call    call
-	fault   *Fault // that strikes it; nil if none does
-	release func()
+	op    operation
+	box   *Mailbox
+	call  call
+	fault *Fault // that strikes it; nil if none does
+	// done ends the call's time in flight, once, and notes the status of its answer,
+	// unless that is 0. It comes before the answer: a client that has read it has
+	// made room.
+	done func(status int)
 }
 
 // admit finds out what a request asks for and lets the meter decide. The reply
@@ -62,9 +65,16 @@ func (s *Server) admit(r *http.Request) (visit, *reply) {
 	s.log.Debug("call", zap.String("method", c.method), zap.String("user", c.user),
 		zap.String("project", c.project), zap.String("refused", string(v.refused)))
 	if v.refused != "" {
-		return refuse(s.refusalError(v, s.oneInThree()))
+		e := s.refusalError(v, s.oneInThree())
+		s.meter.answered(v.number, e.Code)
+		return refuse(e)
 	}
-	admitted := visit{op: op, box: box, call: c, release: v.release}
+	admitted := visit{op: op, box: box, call: c, done: func(status int) {
+		if status != 0 {
+			s.meter.answered(v.number, status)
+		}
+		v.release()
+	}}
 	if fault, ok := s.faults.match(c); ok {
 		admitted.fault = &fault
 	}
@@ -75,10 +85,15 @@ func (s *Server) admit(r *http.Request) (visit, *reply) {
 // says that the client did not get all of the answer; undo then takes back that
 // it was counted as delivered.
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo func(), err error) {
-	defer v.release()
+	defer v.done(0)
 	undo = func() {}
-	if v.fault != nil && s.applyFault(w, r, *v.fault, v.release, func() reply { return s.answer(r, v.op, v.box) }) {
-		return undo, nil
+	if v.fault != nil {
+		if wait := v.fault.wait(); wait > 0 {
+			s.meter.told(v.call.user, wait)
+		}
+		if s.applyFault(w, r, *v.fault, v.done, func() reply { return s.answer(r, v.op, v.box) }) {
+			return undo, nil
+		}
 	}
 	s.wait(s.opts.Latency, r.Context().Done())
 	answer := s.answer(r, v.op, v.box)
@@ -86,8 +101,7 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo f
 		undo = s.meter.delivered(v.call, v.box.size(v.op.id))
 	}
 	answer.compress(r)
-	// In flight ends here: a client that has read its answer has made room.
-	v.release()
+	v.done(answer.status)
 	return undo, answer.send(w)
 }
 

@@ -14,64 +14,74 @@ type Arrival struct {
 	Format  string    `json:"format,omitempty"`
 	ID      string    `json:"id,omitempty"` // of the message, for messages.get
 	Units   int64     `json:"units"`
-	Refused Refusal   `json:"refused,omitempty"`
+	// InFlight is how many calls of the mailbox were between meter and answer, this
+	// one included even if it was refused.
+	InFlight int `json:"in_flight"`
+	// OverLimit says that the user's window that ended here, or the project's, held
+	// more than the limit in force at that moment, refused calls included.
+	OverLimit bool    `json:"over_limit,omitempty"`
+	Refused   Refusal `json:"refused,omitempty"`
+	// Status is that of the answer; 0 while there is none, and for ever when a fault
+	// cut the connection instead.
+	Status int `json:"status,omitempty"`
 }
 
-// arrivalLog keeps every arrival since the server's start. It is never cut: an
-// entry takes some 60 bytes (names are interned), and a test server that ran a
-// million calls can spare that.
-type arrivalLog struct {
-	entries []logEntry
-	names   map[string]uint32
-	byName  []string
-}
-
-type logEntry struct {
-	at                            time.Duration
-	units                         int64
-	id                            string
-	project, user, method, format uint32
-	refused                       Refusal
-}
-
-func (l *arrivalLog) add(now time.Duration, units int64, c call, refused Refusal) {
-	l.entries = append(l.entries, logEntry{
-		at: now, units: units, id: c.id, refused: refused,
-		project: l.intern(c.project), user: l.intern(c.user),
-		method: l.intern(c.method), format: l.intern(c.format),
-	})
-}
-
-func (l *arrivalLog) intern(name string) uint32 {
-	if n, ok := l.names[name]; ok {
-		return n
-	}
-	if l.names == nil {
-		l.names = map[string]uint32{}
-	}
-	n := uint32(len(l.byName))
-	l.names[name] = n
-	l.byName = append(l.byName, name)
-	return n
+// A Filter chooses arrivals. A zero field chooses all.
+type Filter struct {
+	Project string
+	User    string // an address in any case
+	Method  string // an id of the discovery document
+	Since   time.Time
 }
 
 // Arrivals yields every call that reached the meter before the iteration began,
 // oldest first. It is safe to use while the server serves.
-func (s *Server) Arrivals() iter.Seq[Arrival] {
+func (s *Server) Arrivals() iter.Seq[Arrival] { return s.Select(Filter{}) }
+
+// Select is [Server.Arrivals] for those that the filter chooses.
+func (s *Server) Select(f Filter) iter.Seq[Arrival] {
+	f.User = mailboxKey(f.User)
+	fits := func(want, have string) bool { return want == "" || want == have }
 	return func(yield func(Arrival) bool) {
-		m := s.meter
-		m.mu.Lock()
-		// Entries and names are only ever appended to, so these views stay valid.
-		entries, names := m.log.entries, m.log.byName
-		m.mu.Unlock()
-		for _, e := range entries {
-			if !yield(Arrival{
-				At: m.start.Add(e.at), Project: names[e.project], User: names[e.user],
-				Method: names[e.method], Format: names[e.format],
-				ID: e.id, Units: e.units, Refused: e.refused,
-			}) {
+		for a := range s.meter.arrivals() {
+			if fits(f.Project, a.Project) && fits(f.User, a.User) && fits(f.Method, a.Method) &&
+				!a.At.Before(f.Since) && !yield(a) {
 				return
 			}
 		}
+	}
+}
+
+// arrivals copies the log piece by piece, so that nobody waits for long.
+func (m *meter) arrivals() iter.Seq[Arrival] {
+	return func(yield func(Arrival) bool) {
+		m.mu.Lock()
+		next, end := m.log.dropped, m.log.next
+		m.mu.Unlock()
+		var piece [logPiece]Arrival
+		for next < end {
+			m.mu.Lock()
+			next = max(next, m.log.dropped)
+			n := 0
+			for ; n < len(piece) && next < end; n++ {
+				piece[n] = m.arrival(*m.log.at(next))
+				next++
+			}
+			m.mu.Unlock()
+			for _, a := range piece[:n] {
+				if !yield(a) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (m *meter) arrival(e logEntry) Arrival {
+	names := m.log.byName
+	return Arrival{
+		At: m.start.Add(e.at), Project: names[e.project], User: names[e.user],
+		Method: names[e.method], Format: names[e.format], ID: e.id, Units: e.units,
+		InFlight: int(e.inFlight), OverLimit: e.over, Refused: e.refused, Status: int(e.status),
 	}
 }

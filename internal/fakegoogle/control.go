@@ -67,8 +67,12 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + strings.TrimPrefix(r.URL.Path, controlPrefix) {
 	case "GET meter":
 		sendJSON(w, http.StatusOK, s.Meter())
-	case "GET arrivals":
-		s.sendArrivals(w)
+	case "GET arrivals", "GET activity":
+		s.sendArrivals(w, r)
+	case "GET limits":
+		sendJSON(w, http.StatusOK, s.Limits())
+	case "POST limits":
+		s.postLimits(w, r)
 	case "GET faults":
 		sendJSON(w, http.StatusOK, s.Faults())
 	case "POST faults":
@@ -85,19 +89,46 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 		s.postMailbox(w, r)
 	default:
 		sendJSON(w, http.StatusNotFound, controlError{
-			"no such control: GET meter, GET arrivals, GET, POST and DELETE faults, GET and POST mailbox are under /_fake/"})
+			"no such control: GET meter, GET arrivals, GET activity, GET and POST limits, GET, POST and DELETE faults, GET and POST mailbox are under /_fake/"})
 	}
 }
 
-// sendArrivals streams the exact log, a JSON object a line.
-func (s *Server) sendArrivals(w http.ResponseWriter) {
+// sendArrivals sums up the chosen part of the exact log, or streams it, a JSON
+// object a line.
+func (s *Server) sendArrivals(w http.ResponseWriter, r *http.Request) {
+	f, err := filterOf(r.URL.Query())
+	if err != nil {
+		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "activity") {
+		sendJSON(w, http.StatusOK, s.Activity(f))
+		return
+	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	encoder := json.NewEncoder(w)
-	for a := range s.Arrivals() {
+	for a := range s.Select(f) {
 		if encoder.Encode(a) != nil {
 			return // the reader has gone
 		}
 	}
+}
+
+// postLimits changes the limits that the body names.
+func (s *Server) postLimits(w http.ResponseWriter, r *http.Request) {
+	var change, inForce Limits
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestControl))
+	if err == nil {
+		err = decodeStrict(body, &change)
+	}
+	if err == nil {
+		inForce, err = s.SetLimits(change)
+	}
+	if err != nil {
+		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
+		return
+	}
+	sendJSON(w, http.StatusOK, inForce)
 }
 
 // postFaults takes one fault or a list of them, all or none.

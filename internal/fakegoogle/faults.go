@@ -4,14 +4,16 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // A Fault scripts the answers to some calls. It sees calls that the meter
 // admitted; they are charged like any other.
 //
 // Which calls: those that fit User, Project, Method and ID, an empty one fitting
-// all. Of these, counted from 1, only the Nth; or Count of them beginning with
-// the From-th (all of them when Count is zero, the first when From is).
+// all, and come between AfterMS and ForMS later. Of these, counted from 1, only the
+// Nth; or Count of them beginning with the From-th (all of them when Count is zero,
+// the first when From is). All times are real, not divided by the server's scale.
 //
 // What happens: first DelayMS passes. Then one of: Hang, Close, Truncate, or an
 // answer made of Status, Reason, Message, Body and HTML. A fault that has none
@@ -26,6 +28,11 @@ type Fault struct {
 	From  int `json:"from,omitempty"`
 	Count int `json:"count,omitempty"`
 
+	// AfterMS is how long after it was put in force the fault begins, and ForMS how
+	// long it then lasts; for ever when zero.
+	AfterMS int `json:"after_ms,omitempty"`
+	ForMS   int `json:"for_ms,omitempty"`
+
 	DelayMS int `json:"delay_ms,omitempty"`
 	// Status is the HTTP status and the envelope's code. Where it is zero the
 	// reason's is taken.
@@ -39,26 +46,42 @@ type Fault struct {
 	Body    string            `json:"body,omitempty"`    // sent as it is, instead of an envelope
 	HTML    bool              `json:"html,omitempty"`    // an error page, as a proxy in front of Google sends
 	Headers map[string]string `json:"headers,omitempty"`
-	// RetryAfterMS is how far ahead the moment lies that the reason bytesPerDay
-	// ("User-rate limit exceeded.  Retry after ...") names.
-	RetryAfterMS int `json:"retry_after_ms,omitempty"`
+	Bare    bool              `json:"bare,omitempty"` // the envelope of older answers, without status and details
+	// RetryAfterMS is how far ahead the moment lies that the answer names; a negative
+	// one has passed. Where it stands says RetryAs: in the message, which is then
+	// "User-rate limit exceeded.  Retry after ..." unless Message is set; or in the
+	// header Retry-After, as seconds or as a date.
+	RetryAfterMS int    `json:"retry_after_ms,omitempty"`
+	RetryAs      string `json:"retry_as,omitempty"`
+	// WindowAgeMS is how long ago the window began that the reasons
+	// userUnitsPerMinute and projectUnitsPerMinute name; they name none when zero.
+	WindowAgeMS int `json:"window_age_ms,omitempty"`
 
 	Close    bool `json:"close,omitempty"`    // the connection is reset without an answer
 	Truncate bool `json:"truncate,omitempty"` // half of the true answer, then the connection is cut
 	Hang     bool `json:"hang,omitempty"`     // no answer for a minute, or until the client goes; then as Close
 }
 
+// The places of a fault's moment; text is the default.
+const (
+	RetryAsText    = "text"
+	RetryAsSeconds = "seconds"
+	RetryAsDate    = "date"
+)
+
 // A FaultState is a fault and how far it has come.
 type FaultState struct {
 	Fault
 	Seen    int `json:"seen"`    // calls that fitted
 	Applied int `json:"applied"` // calls that it changed
+
+	added time.Time
 }
 
 // validate reports what makes a fault meaningless.
 func (f Fault) validate() error {
 	var problems []error
-	if f.Nth < 0 || f.From < 0 || f.Count < 0 || f.DelayMS < 0 || f.RetryAfterMS < 0 {
+	if f.Nth < 0 || f.From < 0 || f.Count < 0 || f.DelayMS < 0 || f.AfterMS < 0 || f.ForMS < 0 || f.WindowAgeMS < 0 {
 		problems = append(problems, errors.New("numbers may not be negative"))
 	}
 	if f.Nth > 0 && (f.From > 0 || f.Count > 0) {
@@ -66,6 +89,11 @@ func (f Fault) validate() error {
 	}
 	if f.Status != 0 && (f.Status < 200 || f.Status > 599) {
 		problems = append(problems, errors.New("status must be from 200 to 599"))
+	}
+	switch f.RetryAs {
+	case "", RetryAsText, RetryAsSeconds, RetryAsDate:
+	default:
+		problems = append(problems, errors.New("retry_as must be text, seconds or date"))
 	}
 	if n := count(f.Close, f.Truncate, f.Hang, f.answers()); n > 1 {
 		problems = append(problems, errors.New("choose one of close, truncate, hang and an answer"))
@@ -82,7 +110,7 @@ func (f Fault) validate() error {
 
 // answers reports whether the fault makes an answer of its own.
 func (f Fault) answers() bool {
-	return f.Status != 0 || f.Reason != "" || f.Message != "" || f.Body != "" || f.HTML
+	return f.Status != 0 || f.Reason != "" || f.Message != "" || f.Body != "" || f.HTML || f.inText()
 }
 
 func count(conditions ...bool) int {
@@ -98,6 +126,12 @@ func count(conditions ...bool) int {
 func (f Fault) fits(c call) bool {
 	fits := func(want, have string) bool { return want == "" || want == have }
 	return fits(mailboxKey(f.User), c.user) && fits(f.Project, c.project) && fits(f.Method, c.method) && fits(f.ID, c.id)
+}
+
+// during reports whether the fault is in force so long after it was added.
+func (f Fault) during(age time.Duration) bool {
+	age -= time.Duration(f.AfterMS) * time.Millisecond
+	return age >= 0 && (f.ForMS == 0 || age < time.Duration(f.ForMS)*time.Millisecond)
 }
 
 // due reports whether the fault strikes the n-th call that fits it.
@@ -116,13 +150,13 @@ type faultList struct {
 	total  int64
 }
 
-// match counts a call at every fault that it fits and returns the first that is due.
+// match counts a call at every fault that it fits now and returns the first that is due.
 func (l *faultList) match(c call) (Fault, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var struck *FaultState
 	for _, s := range l.states {
-		if !s.fits(c) {
+		if !s.fits(c) || !s.during(time.Since(s.added)) {
 			continue
 		}
 		s.Seen++
@@ -152,7 +186,7 @@ func (s *Server) AddFault(f Fault) error {
 	}
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
-	s.faults.states = append(s.faults.states, &FaultState{Fault: f})
+	s.faults.states = append(s.faults.states, &FaultState{Fault: f, added: time.Now()})
 	return nil
 }
 

@@ -13,6 +13,8 @@ type limiter interface {
 	fits(now time.Duration, units int64) bool
 	// take spends units at now, whether they fit or not.
 	take(now time.Duration, units int64)
+	// setLimit changes the limit from now on; what was spent stays spent.
+	setLimit(now time.Duration, limit int64)
 }
 
 // The algorithms by which a Server can refuse.
@@ -40,8 +42,10 @@ func newLimiter(algorithm string, limit int64, window time.Duration, epoch time.
 	case MeterSliding:
 		return &slidingWindow{limit: limit, window: window}, nil
 	case MeterBucket:
-		burst := max(float64(limit)*bucketBurst/bucketBurstLimit, float64(deepest))
-		return &tokenBucket{burst: burst, perSecond: float64(limit) / window.Seconds(), tokens: burst}, nil
+		b := &tokenBucket{window: window, deepest: float64(deepest)}
+		b.setLimit(0, limit)
+		b.tokens = b.burst
+		return b, nil
 	default:
 		return nil, fmt.Errorf("unknown meter %q: choose %s, %s or %s", algorithm, MeterFixed, MeterSliding, MeterBucket)
 	}
@@ -78,6 +82,8 @@ func (f *fixedWindow) take(now time.Duration, units int64) {
 	f.used += units
 }
 
+func (f *fixedWindow) setLimit(_ time.Duration, limit int64) { f.limit = limit }
+
 // slidingWindow sums the units of the half-open window (now-window, now].
 type slidingWindow struct {
 	limit  int64
@@ -95,9 +101,13 @@ func (s *slidingWindow) take(now time.Duration, units int64) {
 	s.spent.push(spending{at: now, units: units})
 }
 
+func (s *slidingWindow) setLimit(_ time.Duration, limit int64) { s.limit = limit }
+
 // tokenBucket refills steadily. It can owe tokens when refused calls are
 // charged too, but never more than one burst.
 type tokenBucket struct {
+	window                   time.Duration
+	deepest                  float64
 	burst, perSecond, tokens float64
 	at                       time.Duration
 }
@@ -115,4 +125,11 @@ func (b *tokenBucket) fits(now time.Duration, units int64) bool {
 func (b *tokenBucket) take(now time.Duration, units int64) {
 	b.refill(now)
 	b.tokens = max(b.tokens-float64(units), -b.burst)
+}
+
+func (b *tokenBucket) setLimit(now time.Duration, limit int64) {
+	b.refill(now)
+	b.burst = max(float64(limit)*bucketBurst/bucketBurstLimit, b.deepest)
+	b.perSecond = float64(limit) / b.window.Seconds()
+	b.tokens = min(b.tokens, b.burst)
 }

@@ -14,9 +14,11 @@ const (
 	RefusedProjectUnits Refusal = "projectUnitsPerMinute"
 	RefusedConcurrency  Refusal = "concurrentRequests"
 	RefusedBytes        Refusal = "bytesPerDay"
+	RefusedEarly        Refusal = "calledTooEarly" // before the moment that it was told; see [Options].PushBack
 )
 
-// meterSettings is what a meter is made from; all values are set.
+// meterSettings is what a meter is made from; all values are set. Only limits
+// change later, under the meter's lock.
 type meterSettings struct {
 	prices        *priceList
 	algorithm     string
@@ -26,6 +28,7 @@ type meterSettings struct {
 	bytesPerDay   int64
 	window, day   time.Duration // already divided by the scale
 	chargeRefused bool
+	pushBack      time.Duration
 }
 
 // A meter charges calls, refuses those that exceed a limit, and keeps the exact
@@ -66,6 +69,9 @@ type boxLoad struct {
 	bytes    int64 // since dayStart
 	total    int64
 	fetched  map[string]bool
+	// toldUntil is the moment before which the user was told not to call. It is kept
+	// only where calling earlier has a price.
+	toldUntil time.Duration
 }
 
 // A call is what the meter needs to know of a request.
@@ -83,9 +89,11 @@ func (c call) fetch() bool {
 // A verdict is the meter's answer. Whoever got one with refused == "" must call
 // release exactly once.
 type verdict struct {
+	number      int // of the arrival
 	refused     Refusal
+	limit       int64     // that refused, for units only
 	windowStart time.Time // fixed windows only
-	retryAt     time.Time // bytes only
+	retryAt     time.Time // bytes and early calls only
 	release     func()
 }
 
@@ -118,12 +126,14 @@ func (m *meter) arrive(c call) verdict {
 		user.enforced.take(now, units)
 		project.enforced.take(now, units)
 	}
-	user.exact.note(now, c.method, units, v.refused)
-	project.exact.note(now, c.method, units, v.refused)
-	m.log.add(now, units, c, v.refused)
-
+	userOver := user.exact.note(now, c.method, units, v.refused)
+	projectOver := project.exact.note(now, c.method, units, v.refused)
 	// A refused call was there too: in flight with it, the limit was passed.
-	user.use.mostInFlight = max(user.use.mostInFlight, box.inFlight+1)
+	inFlight := box.inFlight + 1
+	v.number = m.log.add(c, logEntry{
+		at: now, units: units, inFlight: int32(inFlight), over: userOver || projectOver, refused: v.refused,
+	})
+	user.use.mostInFlight = max(user.use.mostInFlight, inFlight)
 	if c.quotaUser {
 		user.use.quotaUserCalls++
 	}
@@ -138,22 +148,49 @@ func (m *meter) arrive(c call) verdict {
 	return v
 }
 
-// judge decides without changing what was spent.
+// judge decides without changing what was spent. Calls that come too early are
+// refused before all others, and push the moment that they were told back.
 func (m *meter) judge(now time.Duration, units int64, user, project *account, box *boxLoad) verdict {
 	if now >= box.dayStart+m.set.day {
 		box.dayStart, box.bytes = now, 0
 	}
+	at := m.start.Add
 	switch {
+	case now < box.toldUntil:
+		box.toldUntil += m.set.pushBack
+		return verdict{refused: RefusedEarly, retryAt: at(box.toldUntil)}
 	case box.inFlight >= m.set.inFlightLimit:
 		return verdict{refused: RefusedConcurrency}
 	case !user.enforced.fits(now, units):
-		return verdict{refused: RefusedUserUnits, windowStart: windowStart(user.enforced, now)}
+		return verdict{refused: RefusedUserUnits, limit: m.set.userLimit, windowStart: windowStart(user.enforced, now)}
 	case !project.enforced.fits(now, units):
-		return verdict{refused: RefusedProjectUnits, windowStart: windowStart(project.enforced, now)}
+		return verdict{refused: RefusedProjectUnits, limit: m.set.projectLimit, windowStart: windowStart(project.enforced, now)}
 	case box.bytes >= m.set.bytesPerDay:
-		return verdict{refused: RefusedBytes, retryAt: m.start.Add(box.dayStart + m.set.day)}
+		box.tell(m.set, box.dayStart+m.set.day)
+		return verdict{refused: RefusedBytes, retryAt: at(box.dayStart + m.set.day)}
 	}
 	return verdict{}
+}
+
+// tell notes that the user was told not to call before a moment.
+func (b *boxLoad) tell(set meterSettings, until time.Duration) {
+	if set.pushBack > 0 {
+		b.toldUntil = max(b.toldUntil, until)
+	}
+}
+
+// told is tell for an answer that the meter did not give.
+func (m *meter) told(user string, wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.box(user).tell(m.set, m.clock()+wait)
+}
+
+// answered notes the status of the answer to an arrival.
+func (m *meter) answered(number, status int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.log.answered(number, status)
 }
 
 func windowStart(l limiter, now time.Duration) time.Time {

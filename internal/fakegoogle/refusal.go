@@ -31,39 +31,33 @@ type helpLink struct {
 }
 
 // refusalError is the answer to a call that the meter refused. No shape has a
-// Retry-After header; limits are those in force. sayWindow puts the start of
+// Retry-After header; limits are those that refused. sayWindow puts the start of
 // the window into the answer where one is known, which Google does about one
 // time in three.
 func (s *Server) refusalError(v verdict, sayWindow bool) *apiError {
 	switch v.refused {
 	case RefusedConcurrency:
 		return tooManyConcurrent()
-	case RefusedBytes:
+	case RefusedBytes, RefusedEarly:
 		return retryAfterError(v.retryAt)
 	}
 	perUser := v.refused == RefusedUserUnits
 	if s.meter.set.prices.name == "gmail-legacy" {
-		return quotaError("Queries", legacyLimitName(perUser))
+		return legacyUnitsError(perUser)
 	}
 	var window time.Time
 	if sayWindow {
 		window = v.windowStart
 	}
-	return unitsError(perUser, s.limitOf(perUser), window)
+	return unitsError(perUser, v.limit, window)
 }
 
-func (s *Server) limitOf(perUser bool) int64 {
+// legacyUnitsError is the refusal of projects with the older prices.
+func legacyUnitsError(perUser bool) *apiError {
 	if perUser {
-		return s.meter.set.userLimit
+		return quotaError("metric 'Queries'", "Previous quota: Units per minute per user", gmailService)
 	}
-	return s.meter.set.projectLimit
-}
-
-func legacyLimitName(perUser bool) string {
-	if perUser {
-		return "Previous quota: Units per minute per user"
-	}
-	return "Previous quota: Units per minute" // unverified
+	return quotaError("metric 'Queries'", "Previous quota: Units per minute", gmailService) // unverified
 }
 
 // unitsError is the usual refusal: 403, never 429. The form for a whole project
@@ -74,7 +68,7 @@ func unitsError(perUser bool, limit int64, window time.Time) *apiError {
 	if !perUser {
 		name, quotaLimit, unit = "Units per minute", "totalQueryCostPerMinutePerProject", "1/min/{project}"
 	}
-	e := quotaError("Total Query Cost", name)
+	e := quotaError("metric 'Total Query Cost'", name, gmailService)
 	metadata := map[string]string{
 		"quota_limit_value": strconv.FormatInt(limit, 10),
 		"quota_limit":       quotaLimit,
@@ -97,10 +91,17 @@ func unitsError(perUser bool, limit int64, window time.Time) *apiError {
 	return e
 }
 
-func quotaError(metric, limit string) *apiError {
+const (
+	gmailService    = "gmail.googleapis.com"
+	calendarService = "calendar-json.googleapis.com"
+)
+
+// quotaError says which limit was passed: of a quota metric, or in older answers
+// of a quota group.
+func quotaError(of, limit, service string) *apiError {
 	return newError(http.StatusForbidden, "usageLimits", "rateLimitExceeded", fmt.Sprintf(
-		"Quota exceeded for quota metric '%s' and limit '%s' of service 'gmail.googleapis.com' for consumer 'project_number:%s'.",
-		metric, limit, projectNumber))
+		"Quota exceeded for quota %s and limit '%s' of service '%s' for consumer 'project_number:%s'.",
+		of, limit, service, projectNumber))
 }
 
 func tooManyConcurrent() *apiError {

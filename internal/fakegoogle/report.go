@@ -33,10 +33,10 @@ type Report struct {
 // A LimitReport is the account of one limit since the start of the server. A
 // window is half-open, WindowSeconds long and begins anywhere.
 type LimitReport struct {
-	Limit                int64             `json:"limit"`                   // units per window
+	Limit                int64             `json:"limit"`                   // units per window, now in force
 	MostInWindow         int64             `json:"most_in_window"`          // of all arrivals, refused ones included
 	MostAdmittedInWindow int64             `json:"most_admitted_in_window"` // of those admitted
-	WindowsOverLimit     int64             `json:"windows_over_limit"`      // arrivals at which the window that ended there held more than Limit, refused ones included
+	WindowsOverLimit     int64             `json:"windows_over_limit"`      // arrivals at which the window that ended there held more than the limit then in force, refused ones included
 	Units                int64             `json:"units"`                   // of all arrivals
 	UnitsAdmitted        int64             `json:"units_admitted"`
 	Calls                int64             `json:"calls"`
@@ -95,16 +95,16 @@ func (r Report) Refused() int64 {
 }
 
 // OverLimit returns how many users and projects had a window that held more
-// than their limit, refused calls included.
+// than their limit in force at its end, refused calls included.
 func (r Report) OverLimit() int {
 	n := 0
 	for _, u := range r.Users {
-		if u.MostInWindow > u.Limit {
+		if u.WindowsOverLimit > 0 {
 			n++
 		}
 	}
 	for _, p := range r.Projects {
-		if p.MostInWindow > p.Limit {
+		if p.WindowsOverLimit > 0 {
 			n++
 		}
 	}

@@ -43,6 +43,11 @@ type Options struct {
 	// ChargeRefused makes refused calls use up the limit that refused them. By
 	// default they do not; the exact log counts them either way.
 	ChargeRefused bool
+	// PushBack is the price of calling again before the moment that a "Retry after"
+	// answer named, the meter's or a fault's: such calls of that user are refused,
+	// and each moves the moment so much later. It is real time, not divided by
+	// Scale. If zero, such calls are like any others.
+	PushBack time.Duration
 
 	// Seed drives jitter, generated mail and what else is random.
 	Seed uint64
@@ -85,8 +90,8 @@ type Server struct {
 // New makes a server without mailboxes. It starts nothing.
 func New(opts Options) (*Server, error) {
 	if opts.Scale < 0 || opts.UserLimit < 0 || opts.ProjectLimit < 0 || opts.InFlightLimit < 0 ||
-		opts.BytesPerDay < 0 || opts.Jitter < 0 || opts.Latency < 0 {
-		return nil, errors.New("fake Google: scale, limits, jitter and latency may not be negative")
+		opts.BytesPerDay < 0 || opts.Jitter < 0 || opts.Latency < 0 || opts.PushBack < 0 {
+		return nil, errors.New("fake Google: scale, limits and durations may not be negative")
 	}
 	opts.Prices = cmp.Or(opts.Prices, DefaultPrices)
 	opts.Meter = cmp.Or(opts.Meter, DefaultMeter)
@@ -105,6 +110,7 @@ func New(opts Options) (*Server, error) {
 		window:        time.Minute / time.Duration(opts.Scale),
 		day:           24 * time.Hour / time.Duration(opts.Scale),
 		chargeRefused: opts.ChargeRefused,
+		pushBack:      opts.PushBack,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)

@@ -60,14 +60,15 @@ type tally struct {
 	first, last          time.Duration
 }
 
-// note adds an arrival. The most that any window of this length ever held is
-// reached in a window that ends at an arrival, so looking there is enough.
-func (t *tally) note(now time.Duration, method string, units int64, refused Refusal) {
+// note adds an arrival, and reports whether the window that ends there holds
+// more than the limit now in force. The most that any window of this length ever
+// held is reached in a window that ends at an arrival, so looking there is enough.
+func (t *tally) note(now time.Duration, method string, units int64, refused Refusal) (over bool) {
 	t.trailing.dropUntil(now - t.window)
 	t.trailing.push(spending{at: now, units: units, refused: refused != ""})
 	t.most = max(t.most, t.trailing.units)
 	t.mostAdmitted = max(t.mostAdmitted, t.trailing.admitted)
-	if t.trailing.units > t.limit {
+	if over = t.trailing.units > t.limit; over {
 		t.over++
 	}
 	if t.calls == 0 {
@@ -84,4 +85,5 @@ func (t *tally) note(now time.Duration, method string, units int64, refused Refu
 	} else {
 		t.admittedUnits += units
 	}
+	return over
 }

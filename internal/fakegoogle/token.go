@@ -168,7 +168,7 @@ func assertionSubject(assertion string) (string, error) {
 // applyTokenFault is applyFault with OAuth's form of errors.
 func (s *Server) applyTokenFault(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	if f.Reason == "" || f.Body != "" || f.HTML {
-		return s.applyFault(w, r, f, func() {}, func() reply { return reply{status: http.StatusOK, contentType: jsonType} })
+		return s.applyFault(w, r, f, func(int) {}, func() reply { return reply{status: http.StatusOK, contentType: jsonType} })
 	}
 	s.wait(time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
 	for name, value := range f.Headers {

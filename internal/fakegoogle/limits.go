@@ -1,0 +1,61 @@
+package fakegoogle
+
+import "errors"
+
+// Limits are what the meter refuses by.
+type Limits struct {
+	User        int64 `json:"user,omitempty"`    // units per minute of a user in a project
+	Project     int64 `json:"project,omitempty"` // units per minute of a project
+	InFlight    int   `json:"in_flight,omitempty"`
+	BytesPerDay int64 `json:"bytes_per_day,omitempty"`
+}
+
+// Limits returns the limits in force.
+func (s *Server) Limits() Limits {
+	m := s.meter
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.set.limits()
+}
+
+// SetLimits changes limits from the next arrival on; those that are zero stay.
+// What was spent before counts against the new limits too, and the exact log
+// holds each arrival to the limit in force at its moment. It returns the limits
+// then in force.
+func (s *Server) SetLimits(l Limits) (Limits, error) {
+	if l.User < 0 || l.Project < 0 || l.InFlight < 0 || l.BytesPerDay < 0 {
+		return s.Limits(), errors.New("limits may not be negative")
+	}
+	return s.meter.setLimits(l), nil
+}
+
+func (set *meterSettings) limits() Limits {
+	return Limits{User: set.userLimit, Project: set.projectLimit, InFlight: set.inFlightLimit, BytesPerDay: set.bytesPerDay}
+}
+
+func (m *meter) setLimits(l Limits) Limits {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.clock()
+	if l.User != 0 {
+		m.set.userLimit = l.User
+		for _, a := range m.users {
+			a.enforced.setLimit(now, l.User)
+			a.exact.limit = l.User
+		}
+	}
+	if l.Project != 0 {
+		m.set.projectLimit = l.Project
+		for _, a := range m.projects {
+			a.enforced.setLimit(now, l.Project)
+			a.exact.limit = l.Project
+		}
+	}
+	if l.InFlight != 0 {
+		m.set.inFlightLimit = l.InFlight
+	}
+	if l.BytesPerDay != 0 {
+		m.set.bytesPerDay = l.BytesPerDay
+	}
+	return m.set.limits()
+}
