@@ -40,6 +40,7 @@ type Project struct {
 	Limits      map[string]Limits `yaml:"limits"`      // by price list
 	Costs       map[string]Costs  `yaml:"costs"`       // by price list
 	Budget      map[string]Budget `yaml:"budget"`      // by price list
+	Mode        string            `yaml:"mode"`        // of the lanes, one of [Modes]
 	Lanes       Lanes             `yaml:"lanes"`
 }
 
@@ -58,18 +59,30 @@ type Budget struct {
 	Hard       bool  `yaml:"hard"`        // it binds interactive calls too
 }
 
-// Lanes holds the settings of each lane.
+// Modes lists what a project's lanes may be set to as a whole.
+var Modes = []string{"default", "guaranteed", "adaptive"}
+
+// Lanes holds what differs from the mode's settings of each lane.
 type Lanes struct {
-	Interactive Lane `yaml:"interactive"`
-	Sync        Lane `yaml:"sync"`
-	Backfill    Lane `yaml:"backfill"`
+	Interactive Lane         `yaml:"interactive"`
+	Sync        Lane         `yaml:"sync"`
+	Backfill    BackfillLane `yaml:"backfill"`
 }
 
-// Lane says how far up a limit a lane may fill it, and how fast. Nil takes the
-// lane's default; Load leaves no nil.
+// Lane says how far up a limit a lane may fill it, how fast, and how many calls
+// it adds to. Nil takes the mode's value.
 type Lane struct {
-	Ceiling *float64 `yaml:"ceiling"` // share of the limit, above 0 and at most 1
-	Pace    *float64 `yaml:"pace"`    // multiple of ceiling/60 per second; 0: not paced
+	Ceiling  *float64 `yaml:"ceiling"`   // share of the limit, above 0 and at most 1
+	Pace     *float64 `yaml:"pace"`      // multiple of ceiling/60 per second; 0: not paced
+	InFlight *int     `yaml:"in_flight"` // of one Google user, in all processes and lanes
+}
+
+// BackfillLane is a [Lane] whose ceiling may give way.
+type BackfillLane struct {
+	Ceiling  *float64 `yaml:"ceiling"`
+	Floor    *float64 `yaml:"floor"` // how far the ceiling gives way to people, as a share of the limit; 0: not at all
+	Pace     *float64 `yaml:"pace"`
+	InFlight *int     `yaml:"in_flight"`
 }
 
 // Redis says where Redis is and which keys are ours.
@@ -144,12 +157,6 @@ func Default() Config {
 	}
 }
 
-// defaultLanes is what each lane gets unless a project says otherwise.
-func defaultLanes() Lanes {
-	lane := func(ceiling, pace float64) Lane { return Lane{Ceiling: &ceiling, Pace: &pace} }
-	return Lanes{Interactive: lane(1, 0), Sync: lane(0.90, 1.05), Backfill: lane(0.80, 1.05)}
-}
-
 // complete fills in what depends on other settings, and what the projects leave
 // to the defaults.
 func (c *Config) complete() {
@@ -160,22 +167,11 @@ func (c *Config) complete() {
 		if p.Prices == nil {
 			p.Prices = append([]string(nil), DefaultPrices...)
 		}
-		lanes := defaultLanes()
-		p.Lanes.Interactive = p.Lanes.Interactive.or(lanes.Interactive)
-		p.Lanes.Sync = p.Lanes.Sync.or(lanes.Sync)
-		p.Lanes.Backfill = p.Lanes.Backfill.or(lanes.Backfill)
+		if p.Mode == "" {
+			p.Mode = Modes[0]
+		}
 		c.Google.Projects[name] = p
 	}
-}
-
-func (l Lane) or(d Lane) Lane {
-	if l.Ceiling == nil {
-		l.Ceiling = d.Ceiling
-	}
-	if l.Pace == nil {
-		l.Pace = d.Pace
-	}
-	return l
 }
 
 // Completed returns settings that were made in code with what they leave to the

@@ -23,8 +23,10 @@ google:
       credentials: /etc/headroom/main.json
       limits:
         gmail-legacy: {user_minute: 3000}
+      mode: adaptive
       lanes:
-        backfill: {ceiling: 0.5, pace: 0}
+        sync: {in_flight: 6}
+        backfill: {ceiling: 0.5, floor: 0.25, pace: 0}
     other: {}
 redis: {url: "redis://:secret@redis.example.com:6379/1", queue_prefix: "eu-"}
 worker:
@@ -42,8 +44,6 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-func share(f float64) *float64 { return &f }
-
 func TestLoadMergesTheFileIntoTheDefaults(t *testing.T) {
 	got, err := config.Load(config.Options{Path: write(t, full)})
 	if err != nil {
@@ -51,13 +51,6 @@ func TestLoadMergesTheFileIntoTheDefaults(t *testing.T) {
 	}
 	want := config.Default()
 	want.Store.Blobs = "headroom-data/blobs"
-	lanes := config.Lanes{
-		Interactive: config.Lane{Ceiling: share(1), Pace: share(0)},
-		Sync:        config.Lane{Ceiling: share(0.9), Pace: share(1.05)},
-		Backfill:    config.Lane{Ceiling: share(0.8), Pace: share(1.05)},
-	}
-	slow := lanes
-	slow.Backfill = config.Lane{Ceiling: share(0.5), Pace: share(0)}
 	want.Google = config.Google{
 		Endpoint: "http://127.0.0.1:9000",
 		Projects: map[string]config.Project{
@@ -65,9 +58,13 @@ func TestLoadMergesTheFileIntoTheDefaults(t *testing.T) {
 				Prices:      []string{"gmail-legacy"},
 				Credentials: "/etc/headroom/main.json",
 				Limits:      map[string]config.Limits{"gmail-legacy": {UserMinute: 3000}},
-				Lanes:       slow,
+				Mode:        "adaptive",
+				Lanes: config.Lanes{
+					Sync:     config.Lane{InFlight: new(6)},
+					Backfill: config.BackfillLane{Ceiling: new(0.5), Floor: new(0.25), Pace: new(0.0)},
+				},
 			},
-			"other": {Prices: []string{"gmail-2026-05", "calendar-2026-05"}, Lanes: lanes},
+			"other": {Prices: []string{"gmail-2026-05", "calendar-2026-05"}, Mode: "default"},
 		},
 	}
 	want.Redis.URL, want.Redis.QueuePrefix = "redis://:secret@redis.example.com:6379/1", "eu-"
@@ -153,7 +150,9 @@ google:
   projects:
     -bad-: {prices: [gmail-legacy, gmail-2026-10]}
     ok:
-      lanes: {backfill: {ceiling: 1.5}, batch: {}}
+      mode: turbo
+      lanes: {backfill: {ceiling: 1.5, floor: -1}, batch: {},
+        interactive: {pace: 1}, sync: {floor: 0.5, in_flight: 0}}
       limits: {gmail-legacy: {user_minute: -1}}
 web: [1]
 log: {level: loud}
@@ -177,8 +176,9 @@ scheduler: {tick: "whenever"}
 		`F:5: worker.in_flight: must be a whole number, not "many"`,
 		`F:6: worker.slice: must be a duration such as 5s, not "5"`,
 		`F:7: worker.message_bytes_in_flight: cannot read "lots" as an amount of memory such as 128MiB`,
-		`F:12: google.projects.ok.lanes.batch: is no setting that Headroom knows`,
-		`F:14: web: must be a section with keys of its own, not a list`,
+		`F:13: google.projects.ok.lanes.batch: is no setting that Headroom knows`,
+		`F:14: google.projects.ok.lanes.sync.floor: is no setting that Headroom knows`,
+		`F:16: web: must be a section with keys of its own, not a list`,
 		`HEADROOM_STORE_PHAT: is no setting that Headroom knows`,
 		`HEADROOM_SCALE: scale: must be a whole number, not "zero"`,
 		`HEADROOM_SCALLE: is no setting that Headroom knows`,
@@ -191,7 +191,11 @@ scheduler: {tick: "whenever"}
 		`google.projects.-bad-.prices: gmail-legacy and gmail-2026-10 are price lists of one API; keep one`,
 		`google.projects.ok.limits.gmail-legacy: is not among the project's prices (gmail-2026-05, calendar-2026-05)`,
 		`google.projects.ok.limits.gmail-legacy.user_minute: must be a number of units, or 0 for the list's own`,
+		`google.projects.ok.mode: must be one of default, guaranteed, adaptive, not "turbo"`,
+		`google.projects.ok.lanes.interactive.pace: must be 0: what people wait for is not paced`,
+		`google.projects.ok.lanes.sync.in_flight: must be from 1 to 1000, not 0 (Google accepts about 10)`,
 		`google.projects.ok.lanes.backfill.ceiling: must be a share of the limit above 0 and at most 1, not 1.5`,
+		`google.projects.ok.lanes.backfill.floor: must be a share of the limit from 0 (the ceiling does not give way) to 1, not -1`,
 		`redis.url: must be redis://, rediss:// or unix:// and an address, not "http://redis"`,
 		`store.path: must not be empty`,
 		`scheduler.tick: must be a cron specification such as "@every 2s" (expected 5 to 6 fields, found 1: [whenever])`,
@@ -241,6 +245,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("scheduler: {tick: \"TZ=UTC\"}", "scheduler.tick=CRON_TZ=")
 	f.Add("redis: {url: 'redis://:hunter2@%zz'}", "=")
 	f.Add("google: {projects: {a: {costs: {gmail-2026-05: {x: {raw: 1}}}}}}", "google.projects.a.costs.gmail-2026-05.b.c={full: [1]}")
+	f.Add("google: {projects: {a: {mode: adaptive, lanes: {backfill: {floor: 0.5}}}}}", "google.projects.a.lanes.sync.in_flight=3")
 	f.Add("google: {projects: {a: ~, b: {lanes: {sync: {pace: .nan}}}}}", "google.projects.=")
 	path := filepath.Join(f.TempDir(), "headroom.yaml")
 	f.Fuzz(func(t *testing.T, text, set string) {

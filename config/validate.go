@@ -82,9 +82,8 @@ func (pr Project) validate(p *problems, key string) {
 	}
 	pr.validateCosts(p, key+".costs")
 	pr.validateBudgets(p, key+".budget")
-	pr.Lanes.Interactive.validate(p, key+".lanes.interactive")
-	pr.Lanes.Sync.validate(p, key+".lanes.sync")
-	pr.Lanes.Backfill.validate(p, key+".lanes.backfill")
+	p.oneOf(key+".mode", pr.Mode, Modes...)
+	pr.Lanes.validate(p, key+".lanes")
 }
 
 // maxUnits is the most units that the ledger counts.
@@ -123,6 +122,18 @@ func (pr Project) validateBudgets(p *problems, key string) {
 	}
 }
 
+func (l Lanes) validate(p *problems, key string) {
+	l.Interactive.validate(p, key+".interactive")
+	if pace := l.Interactive.Pace; pace != nil && *pace > 0 {
+		p.check(false, key+".interactive.pace", "must be 0: what people wait for is not paced")
+	}
+	l.Sync.validate(p, key+".sync")
+	Lane{l.Backfill.Ceiling, l.Backfill.Pace, l.Backfill.InFlight}.validate(p, key+".backfill")
+	if f := l.Backfill.Floor; f != nil {
+		p.check(*f >= 0 && *f <= 1, key+".backfill.floor", "must be a share of the limit from 0 (the ceiling does not give way) to 1, not %v", *f)
+	}
+}
+
 func (l Lane) validate(p *problems, key string) {
 	if c := l.Ceiling; c != nil { // !(x > y) also catches NaN
 		p.check(*c > 0 && *c <= 1, key+".ceiling", "must be a share of the limit above 0 and at most 1, not %v", *c)
@@ -130,6 +141,9 @@ func (l Lane) validate(p *problems, key string) {
 	if s := l.Pace; s != nil {
 		p.check(*s >= 0 && *s <= 60, key+".pace",
 			"must be 0 (not paced) or at most 60, a multiple of ceiling/60 per second, not %v", *s)
+	}
+	if n := l.InFlight; n != nil {
+		p.check(*n >= 1 && *n <= 1000, key+".in_flight", "must be from 1 to 1000, not %d (Google accepts about 10)", *n)
 	}
 }
 

@@ -74,7 +74,8 @@ func newConfigShow(g *globals) *cobra.Command {
 		Use:   "show",
 		Short: "Show the settings that result from file, environment and --set",
 		Long: `Show the settings that result from the defaults, the settings file, the
-environment and --set. Passwords are not shown.
+environment and --set, with the values that a project's mode gives its lanes.
+Passwords are not shown, nor what headroom quota set has changed since.
 
 Exit codes: 0 shown, 2 the settings are not valid.`,
 		Example: "  headroom config show --set redis.url=redis://redis.example.com:6379",
@@ -84,7 +85,7 @@ Exit codes: 0 shown, 2 the settings are not valid.`,
 			if err != nil {
 				return err
 			}
-			text, err := yaml.Marshal(cfg)
+			text, err := yaml.Marshal(app.WithModes(cfg))
 			if err != nil {
 				return fmt.Errorf("print the settings: %w", err)
 			}

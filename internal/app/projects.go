@@ -18,7 +18,7 @@ func Projects(cfg config.Config) (map[string]quota.Project, error) {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Google.Projects)) {
 		p, key := cfg.Google.Projects[name], "google.projects."+name
-		project := quota.Project{Lanes: lanes(p.Lanes)}
+		project := quota.Project{Mode: quota.Mode(p.Mode), Changes: laneChanges(p.Lanes)}
 		for _, listName := range p.Prices {
 			list, err := quota.LoadList(listName)
 			if err != nil {
@@ -81,23 +81,6 @@ func withCosts(list *quota.PriceList, costs config.Costs, key string) (*quota.Pr
 		}
 	}
 	return list, problems
-}
-
-func lanes(l config.Lanes) map[quota.Lane]quota.LaneSettings {
-	settings := quota.ModeDefault.Lanes()
-	for lane, from := range map[quota.Lane]config.Lane{
-		quota.Interactive: l.Interactive, quota.Sync: l.Sync, quota.Backfill: l.Backfill,
-	} {
-		s := settings[lane]
-		if from.Ceiling != nil {
-			s.Ceiling = *from.Ceiling
-		}
-		if from.Pace != nil {
-			s.Pace = *from.Pace
-		}
-		settings[lane] = s
-	}
-	return settings
 }
 
 // errNoProject is what a process that calls Google needs to be told.

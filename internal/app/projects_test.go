@@ -10,12 +10,10 @@ import (
 )
 
 func TestProjectsBecomeTheLedgers(t *testing.T) {
-	ceiling, pace := 0.5, 0.0
 	cfg := config.Default()
 	cfg.Google.Projects = map[string]config.Project{"p": {
 		Prices: []string{"gmail-legacy", "calendar-2026-05"},
 		Limits: map[string]config.Limits{"gmail-legacy": {UserMinute: 300}},
-		Lanes:  config.Lanes{Backfill: config.Lane{Ceiling: &ceiling, Pace: &pace}},
 	}}
 	got, err := Projects(cfg)
 	if err != nil {
@@ -34,30 +32,6 @@ func TestProjectsBecomeTheLedgers(t *testing.T) {
 	}
 	if got, want := lists[0].Limits[quota.LimitProjectMinute].Units, original.Limits[quota.LimitProjectMinute].Units; got != want {
 		t.Errorf("project-minute = %d, want the list's own %d", got, want)
-	}
-	if s := got["p"].Lanes[quota.Backfill]; s.Ceiling != 0.5 || s.Pace != 0 {
-		t.Errorf("backfill = %+v, want a ceiling of 0.5, not paced", s)
-	}
-	if s := got["p"].Lanes[quota.Sync]; s != quota.ModeDefault.Lanes()[quota.Sync] {
-		t.Errorf("sync = %+v, want the default", s)
-	}
-}
-
-// TestDefaultsOfLanesAgree: settings and ledger each have their own, since
-// neither imports the other.
-func TestDefaultsOfLanesAgree(t *testing.T) {
-	cfg, err := config.Load(config.Options{Set: []string{"google.projects.p.credentials="}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Projects(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for lane, want := range quota.ModeDefault.Lanes() {
-		if got := got["p"].Lanes[lane]; got != want {
-			t.Errorf("%s = %+v, want %+v", lane, got, want)
-		}
 	}
 }
 

@@ -112,7 +112,7 @@ func (b backlog) config(url, redisURL, folder string) (config.Config, error) {
 	cfg.Google = config.Google{Endpoint: url, Projects: map[string]config.Project{benchProject: {
 		Prices: []string{b.prices},
 		Limits: map[string]config.Limits{b.prices: {UserMinute: b.limit}},
-		Lanes:  config.Lanes{Backfill: config.Lane{Ceiling: &b.ceiling}},
+		Lanes:  config.Lanes{Backfill: config.BackfillLane{Ceiling: &b.ceiling}},
 	}}}
 	cfg.Redis = config.Redis{URL: config.URL(redisURL), QueuePrefix: prefix, LedgerPrefix: prefix}
 	cfg.Store = config.Store{Path: own + "/headroom.db", Blobs: own + "/blobs"}
