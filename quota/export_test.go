@@ -22,3 +22,6 @@ func (l *Ledger) Keys(c Caller, api string) []string {
 
 // MethodTable is the table that requests are recognised by.
 var MethodTable = methodTable
+
+// Prefix is what the names of the ledger's keys begin with.
+func (l *Ledger) Prefix() string { return l.prefix }

@@ -48,7 +48,7 @@ func (l *Ledger) Publish(ctx context.Context, project, api string, live Live) (L
 	if len(reply) != 1 {
 		return Live{}, fmt.Errorf("%w: an answer of %d numbers", ErrUnavailable, len(reply))
 	}
-	if uint32(reply[0]) != live.Revision {
+	if reply[0] == 0 {
 		return l.Live(ctx, project, api)
 	}
 	l.adopt(b, rules)

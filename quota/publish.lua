@@ -6,19 +6,17 @@
 -- ARGV[2]   text
 -- ARGV[3]   what the names of keys with our layout have in them
 --
--- Returns {the revision in force}.
+-- Returns {1 if they were put in force, else 0}.
 --#include numbers.lua
 local old = redis.call('GETRANGE', KEYS[1], '0', '3')
-local have, new = #old == 4 and u32(old, 0) or 0, u32(ARGV[1], 0)
-if new > have then
+local newer = #old < 4 or u32(ARGV[1], 0) > u32(old, 0)
+if newer then
   redis.call('SET', KEYS[1], ARGV[1] .. ARGV[2])
-  have, old = new, ARGV[1]
+  old = ARGV[1]
 end
-if #old == 4 then
-  for k = 2, #KEYS do
-    if string.find(KEYS[k], ARGV[3], 1, true) and redis.call('STRLEN', KEYS[k]) >= 28 then
-      redis.call('SETRANGE', KEYS[k], '24', old)
-    end
+for k = 2, #KEYS do
+  if string.find(KEYS[k], ARGV[3], 1, true) and redis.call('STRLEN', KEYS[k]) >= 28 then
+    redis.call('SETRANGE', KEYS[k], '24', old)
   end
 end
-return {have}
+return {newer and 1 or 0}

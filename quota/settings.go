@@ -46,7 +46,6 @@ type LaneSettings struct {
 	InFlight int
 }
 
-
 // Project is what the ledger knows of a Google Cloud project.
 type Project struct {
 	Lists   []*PriceList          // one per API
@@ -159,16 +158,16 @@ type plan struct {
 	buckets buckets
 	fresh   *atomic.Bool // of the project: see [Options.Fresh]
 	spec    []byte
-	budget  int64  // units that the lane may bring the project's day to
-	bound   bool   // the project has a budget for the day
-	most    int64  // the largest cost that can ever fit
-	flight  int64  // how many calls of a user may be in flight for one more of the lane
-	bytes   int64  // of a user's day, up to which the lane may go on; 0: no limit
-	lending bool   // the background's ceilings follow what people ask for
+	budget  int64 // units that the lane may bring the project's day to
+	bound   bool  // the project has a budget for the day
+	most    int64 // the largest cost that can ever fit
+	flight  int64 // how many calls of a user may be in flight for one more of the lane
+	bytes   int64 // of a user's day, up to which the lane may go on; 0: no limit
+	lending bool  // the background's ceilings follow what people ask for
 
 	revision uint32 // of the live settings that the plan was made by
-	base    string // of all keys: prefix and hash tag
-	shape   string // names the layout of the keys; another layout is another key
+	base     string // of all keys: prefix and hash tag
+	shape    string // names the layout of the keys; another layout is another key
 }
 
 // settingsFunc says what holds for a lane and a limit.
