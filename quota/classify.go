@@ -1,11 +1,7 @@
 package quota
 
 import (
-	"encoding/json"
 	"net/http"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -18,7 +14,7 @@ const (
 	ScopeUser        Scope = "user"        // this user's minute
 	ScopeProject     Scope = "project"     // the whole project's minute
 	ScopeConcurrency Scope = "concurrency" // too many requests of this user in flight
-	ScopeBandwidth   Scope = "bandwidth"   // this user's bytes, or an older limiter; may last hours
+	ScopeBandwidth   Scope = "bandwidth"   // this user's bytes or day, or an older limiter; may last hours
 	ScopeDay         Scope = "day"         // the project's day, which ends at midnight Pacific
 	ScopeAbuse       Scope = "abuse"       // an undisclosed usage limit: hours
 )
@@ -28,21 +24,13 @@ type Refusal struct {
 	Scope  Scope
 	Reason string        // Google's reason, for instance "rateLimitExceeded"
 	Wait   time.Duration // how long to leave Google alone, in real time
+	// Absurd says that the answer named a moment that was not believed: one that is
+	// long past or more than a day ahead, or none that can be read.
+	Absurd bool
 }
 
-// How long to wait when the answer does not say, and the most that is believed
-// of one that does: clocks differ, and absurd dates happen.
-const (
-	defaultMinuteWait    = 65 * time.Second // past the end of any window that is full now
-	defaultConcurrency   = 2 * time.Second
-	defaultBandwidthWait = 15 * time.Minute
-	defaultAbuseWait     = 2 * time.Hour
-	maxMinuteWait        = 65 * time.Second
-	maxWait              = 24 * time.Hour
-)
-
-// Classify sorts an answer of Google's. Status is the HTTP status, body the
-// (possibly truncated) body, now the local time. A success, or an error that is
+// Classify sorts an answer of Google's. Status is the HTTP status, header and
+// body those of the answer, now the local time. A success, or an error that is
 // not about quota, has ScopeNone.
 //
 // Gmail's usual refusal is a 403 with the reason rateLimitExceeded, the status
@@ -62,154 +50,77 @@ func classify(status int, header http.Header, body []byte, now time.Time, scale 
 	if status != http.StatusForbidden && status != http.StatusTooManyRequests {
 		return Refusal{}
 	}
-	answer := readAnswer(body)
-	r := Refusal{Scope: answer.scope(status), Reason: answer.reason()}
+	a := readAnswer(body)
+	r := Refusal{Scope: scopeOf(status, a), Reason: a.reason()}
 	if r.Scope == ScopeNone {
 		return r
 	}
-	perScale := func(d time.Duration) time.Duration { return d / time.Duration(scale) }
-	stated, ok := answer.stated(header, now)
-	switch r.Scope {
-	case ScopeUser, ScopeProject:
-		if start, known := answer.windowStart(); known {
-			r.Wait = min(max(start.Add(perScale(time.Minute)).Sub(now), perScale(time.Second)), perScale(maxMinuteWait))
-		} else if ok {
-			r.Wait = stated
-		} else {
-			r.Wait = perScale(defaultMinuteWait)
-		}
-	case ScopeConcurrency:
-		r.Wait = defaultConcurrency
-		if ok {
-			r.Wait = stated
-		}
-	case ScopeBandwidth:
-		r.Wait = defaultBandwidthWait
-		if ok {
-			r.Wait = stated
-		}
-	case ScopeDay:
-		r.Wait = untilMidnightPacific(now)
-	case ScopeAbuse:
-		r.Wait = defaultAbuseWait
-		if ok {
-			r.Wait = max(stated, defaultAbuseWait)
-		}
+	d := deadline{answer: a, header: header, now: googlesNow(header, now), scale: scale}
+	if r.Scope == ScopeDay {
+		r.Wait = untilMidnightPacific(d.now)
+		return r
 	}
-	r.Wait = min(max(r.Wait, time.Millisecond), maxWait)
+	wait, said := d.stated()
+	if !said {
+		wait = defaultWaits[r.Scope] / time.Duration(d.scaleOf(r.Scope))
+	}
+	if r.Scope == ScopeAbuse {
+		wait = max(wait, defaultWaits[ScopeAbuse])
+	}
+	r.Wait, r.Absurd = max(wait, minWait/time.Duration(scale)), d.absurd
 	return r
 }
 
-// answer is Google's error envelope, in its newer and older forms.
-type answer struct {
-	Error struct {
-		Message string `json:"message"`
-		Status  string `json:"status"`
-		Errors  []struct {
-			Reason string `json:"reason"`
-			Domain string `json:"domain"`
-		} `json:"errors"`
-		Details []json.RawMessage `json:"details"`
-	} `json:"error"`
-
-	details []detail
+// A refusalRule is a row of the table. Empty fields fit anything.
+type refusalRule struct {
+	status  int
+	reasons []string // one of them among errors[], details[] and status
+	says    string   // a part of the message, in lower case
+	without string   // no part of the message, in lower case
+	unit    string   // a part of quota_unit in details[]
+	scope   Scope
 }
 
-// detail is a google.rpc.ErrorInfo; details of other types leave it empty.
-type detail struct {
-	Reason   string            `json:"reason"`
-	Metadata map[string]string `json:"metadata"`
+// limited are the reasons by which Google says that some rate was exceeded. A
+// message that begins with "Quota exceeded for quota" has the last of them,
+// whatever reason is given with it.
+var limited = []string{"rateLimitExceeded", "userRateLimitExceeded", "RESOURCE_EXHAUSTED", reasonRate}
+
+const reasonRate = "RATE_LIMIT_EXCEEDED"
+
+// refusalRules is the table of what a 403 or 429 means for quota: the first rule
+// that fits decides, and what fits none is not about quota. An answer that is no
+// envelope of Google's, such as a proxy's page, has neither reason nor message.
+var refusalRules = []refusalRule{
+	{says: "too many concurrent requests", scope: ScopeConcurrency},
+
+	{reasons: []string{"dailyLimitExceeded"}, scope: ScopeDay},
+	{reasons: limited, unit: "/d/{project}/{user}", scope: ScopeBandwidth},
+	{reasons: limited, unit: "/d/{project}", scope: ScopeDay},
+	{reasons: limited, says: "per day", without: "per user", scope: ScopeDay},
+	{reasons: limited, says: "per day", scope: ScopeBandwidth},
+
+	{reasons: []string{"quotaExceeded"}, scope: ScopeAbuse},
+
+	{reasons: limited, says: "retry after", scope: ScopeBandwidth},
+
+	{reasons: limited, unit: "{user}", scope: ScopeUser},
+	{reasons: limited, unit: "{project}", scope: ScopeProject},
+	{reasons: []string{"userRateLimitExceeded"}, scope: ScopeUser},
+	{reasons: limited, says: "per user", scope: ScopeUser},
+	{reasons: limited, says: "per minute", scope: ScopeProject},
+	{reasons: limited, says: "per 100 seconds", scope: ScopeProject},
+	{reasons: limited, scope: ScopeUser},
+
+	// Any other 429, also a page in HTML, means to slow down. Any other 403 does not.
+	{status: http.StatusTooManyRequests, scope: ScopeUser},
 }
 
-func readAnswer(body []byte) answer {
-	var a answer
-	if json.Unmarshal(body, &a) != nil {
-		return answer{} // HTML, or a cut body
-	}
-	for _, raw := range a.Error.Details {
-		var d detail
-		if json.Unmarshal(raw, &d) == nil {
-			a.details = append(a.details, d)
+func scopeOf(status int, a answer) Scope {
+	for _, rule := range refusalRules {
+		if rule.fits(status, a) {
+			return rule.scope
 		}
-	}
-	return a
-}
-
-func (a answer) reason() string {
-	if len(a.Error.Errors) > 0 && a.Error.Errors[0].Reason != "" {
-		return a.Error.Errors[0].Reason
-	}
-	for _, d := range a.details {
-		if d.Reason != "" {
-			return d.Reason
-		}
-	}
-	return a.Error.Status
-}
-
-// scope is the table: the first row that fits decides.
-func (a answer) scope(status int) Scope {
-	message, reason := strings.ToLower(a.Error.Message), a.reason()
-	has := func(part string) bool { return strings.Contains(message, part) }
-	limited := reason == "rateLimitExceeded" || reason == "userRateLimitExceeded" || reason == "RATE_LIMIT_EXCEEDED" ||
-		a.Error.Status == "RESOURCE_EXHAUSTED" || strings.HasPrefix(message, "quota exceeded for quota")
-	switch {
-	case has("too many concurrent requests"):
-		return ScopeConcurrency
-	case reason == "dailyLimitExceeded", limited && has("per day"):
-		return ScopeDay
-	case reason == "quotaExceeded":
-		return ScopeAbuse
-	case limited && has("retry after"):
-		return ScopeBandwidth
-	case limited && a.perProject(message):
-		return ScopeProject
-	case limited, status == http.StatusTooManyRequests:
-		return ScopeUser
 	}
 	return ScopeNone
-}
-
-func (a answer) perProject(message string) bool {
-	for _, d := range a.details {
-		if unit := d.Metadata["quota_unit"]; unit != "" {
-			return !strings.Contains(unit, "{user}")
-		}
-	}
-	return strings.Contains(message, "per minute") && !strings.Contains(message, "per user")
-}
-
-func (a answer) windowStart() (time.Time, bool) {
-	for _, d := range a.details {
-		if s, err := strconv.ParseInt(d.Metadata["window_start_time"], 10, 64); err == nil {
-			return time.Unix(s, 0), true
-		}
-	}
-	return time.Time{}, false
-}
-
-var retryAfterText = regexp.MustCompile(`(?i)retry after\s+(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d))`)
-
-// stated is the wait that the answer itself asks for, in its text or its header.
-func (a answer) stated(header http.Header, now time.Time) (time.Duration, bool) {
-	if m := retryAfterText.FindStringSubmatch(a.Error.Message); m != nil {
-		if at, err := time.Parse(time.RFC3339Nano, m[1]); err == nil {
-			return at.Sub(now), true
-		}
-	}
-	value := header.Get("Retry-After")
-	if seconds, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil && seconds >= 0 {
-		return time.Duration(min(seconds, int64(maxWait/time.Second))) * time.Second, true
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return at.Sub(now), true
-	}
-	return 0, false
-}
-
-// untilMidnightPacific is the time to the end of Google's day, which the
-// Calendar quota page gives as midnight Pacific Time (2026-11-29).
-func untilMidnightPacific(now time.Time) time.Duration {
-	local := now.In(pacific)
-	return time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, pacific).Sub(now)
 }
