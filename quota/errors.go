@@ -43,6 +43,7 @@ const (
 	BoundPace    Bound = "pace"    // the lane spends as fast as it may
 	BoundHold    Bound = "hold"    // a cool-down
 	BoundUnknown Bound = "unknown" // Redis lost the windows: nobody knows what was spent
+	BoundLocal   Bound = "local"   // Redis does not answer: the process' share is used up
 )
 
 func (e *DeniedError) Error() string {

@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -27,6 +28,29 @@ func (l *Ledger) HoldProject(ctx context.Context, project, api string, wait time
 
 // hold closes a scope. When it learns, what the scope may use afterwards is lowered.
 func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Duration, user, learn bool) (time.Time, error) {
+	b, err := l.book(c.Project, api)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !user {
+		c.User = ""
+	}
+	known := localHold{until: time.Now().Add(wait), learn: learn}
+	var until time.Time
+	err = l.reach(ctx, b, c, func(ctx context.Context) (err error) {
+		until, err = l.writeHold(ctx, c, api, wait, user, learn)
+		return err
+	})
+	if errors.Is(err, ErrUnavailable) {
+		known.untold = true
+		until = known.until
+	}
+	b.breaker.noteHold(c.User, known, err)
+	return until, err
+}
+
+// writeHold tells Redis of a hold.
+func (l *Ledger) writeHold(ctx context.Context, c Caller, api string, wait time.Duration, user, learn bool) (time.Time, error) {
 	p, err := l.plan(c, api)
 	if err != nil {
 		return time.Time{}, err

@@ -49,7 +49,13 @@ type Options struct {
 	// goroutines ask for at once travel together.
 	Plain bool
 
-	Log        *zap.Logger
+	// FailOpen is the share of each limit up to which this process lets interactive
+	// calls in by itself while Redis does not answer; never more than what the
+	// ceilings of the background lanes leave. 0: none. Each process counts for
+	// itself: where several serve people, a tenth is to be divided by their number.
+	FailOpen float64
+
+	Log        *zap.Logger           // nothing is logged if nil
 	Registerer prometheus.Registerer // metrics are not registered if nil
 
 	noGuard bool // see WithoutGuard
@@ -96,6 +102,9 @@ func NewLedger(o Options) (*Ledger, error) {
 		books:   map[projectAPI]*book{},
 		metrics: newMetrics(o.Registerer),
 	}
+	if !(o.FailOpen >= 0 && o.FailOpen <= 1) {
+		return nil, fmt.Errorf("quota: fail-open share %v is not from 0 to 1", o.FailOpen)
+	}
 	if o.noGuard {
 		l.buckets = buckets{width: exactWidth}
 	}
@@ -114,6 +123,7 @@ func NewLedger(o Options) (*Ledger, error) {
 				return nil, fmt.Errorf("quota: project %s: %w", name, err)
 			}
 			b.rules.Store(r)
+			b.breaker = l.newBreaker(name, list.API, r.all[Interactive], o)
 			l.books[projectAPI{name, list.API}] = b
 		}
 	}
@@ -133,6 +143,11 @@ type Usage struct {
 type Decision struct {
 	Charge Charge  // its Units were charged to every limit
 	Usage  []Usage // of the project's limits, of the user's, and of the day if it has a budget
+
+	// Local says that Redis did not answer, and this process let the call in by
+	// itself: see [Options.FailOpen]. Usage is what it counted then, and the charge
+	// cannot be settled. Redis is told when it answers again.
+	Local bool
 
 	// Project and User say what is special about the two; only [Ledger.Peek] asks.
 	Project, User ScopeState
@@ -206,7 +221,14 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 			return Decision{}, denied
 		}
 	}
-	p, reply, err := l.ask(ctx, b, c, cost, want)
+	var reply []int64
+	err = l.reach(ctx, b, c, func(ctx context.Context) (err error) {
+		p, reply, err = l.ask(ctx, b, c, cost, max(cost, want))
+		return err
+	})
+	if errors.Is(err, ErrUnavailable) && b.breaker.aids(c.Lane) && cost > 0 {
+		return b.breaker.admit(b.rules.Load().plan(c.User, c.Lane), c, cost, err)
+	}
 	if err != nil {
 		l.metrics.count(c, "error", "")
 		return Decision{}, err
@@ -216,8 +238,14 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	if denied, ok := errors.AsType[*DeniedError](err); ok && l.now == nil {
 		l.denials.remember(c, api, denied)
 	}
+	if err == nil {
+		b.breaker.note(c, d.Charge.Units)
+	}
 	return d, err
 }
+
+// anyway, in place of what is wanted, charges the cost although it does not fit.
+const anyway = 0
 
 // maxRevisions bounds how often a decision is made anew because settings changed
 // meanwhile.

@@ -11,6 +11,8 @@ type metrics struct {
 	unknownMethods *prometheus.CounterVec
 	roundTrip      prometheus.Histogram
 	waits          *prometheus.HistogramVec
+
+	failOpenCalls, failOpenUnits, failOpenSeconds prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -38,6 +40,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "Time that calls waited in place for quota, by lane.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 9),
 		}, []string{"lane"}),
+		failOpenCalls: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_quota_fail_open_calls_total",
+			Help: "Interactive calls that the process let in by itself because Redis did not answer.",
+		}),
+		failOpenUnits: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_quota_fail_open_units_total",
+			Help: "Units of the calls that the process let in by itself.",
+		}),
+		failOpenSeconds: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_quota_fail_open_seconds_total",
+			Help: "Time that Redis was not asked because it did not answer, as far as calls came, summed over projects and APIs.",
+		}),
 	}
 }
 

@@ -20,6 +20,7 @@ type book struct {
 	list    *PriceList
 	fresh   atomic.Bool // see Options.Fresh
 	rules   atomic.Pointer[rules]
+	breaker *breaker
 }
 
 // makeRules makes the plans for live settings, or says what is wrong with them.

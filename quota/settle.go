@@ -32,6 +32,10 @@ func (l *Ledger) Settle(ctx context.Context, c Charge, units int64) error {
 	if c.Units == units || c.At.IsZero() {
 		return nil
 	}
+	b, err := l.book(c.Caller.Project, c.API)
+	if err != nil {
+		return err
+	}
 	p, err := l.plan(c.Caller, c.API)
 	if err != nil {
 		return err
@@ -41,8 +45,14 @@ func (l *Ledger) Settle(ctx context.Context, c Charge, units int64) error {
 		delta, back = -delta, 1
 	}
 	args := []any{p.request(delta, back, c.At), c.At.UnixMicro()}
-	if _, err := l.eval(ctx, settleScript, p.keys(c.Caller.User), args...); err != nil {
-		return fmt.Errorf("settle on %d units: %w", units, unavailable(err))
+	err = l.reach(ctx, b, c.Caller, func(ctx context.Context) error {
+		if _, err := l.eval(ctx, settleScript, p.keys(c.Caller.User), args...); err != nil {
+			return unavailable(err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("settle on %d units: %w", units, err)
 	}
 	l.denials.forget(c.Caller, c.API)
 	return nil

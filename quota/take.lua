@@ -9,7 +9,8 @@
 -- KEYS[4]  the project's live settings: u32 revision, and what is not for here
 -- ARGV[1]  the request, little-endian and packed:
 --            u32 cost      units to charge; 0 only looks, whatever is wanted
---            u32 want      grant up to this many, at least cost
+--            u32 want      grant up to this many, at least cost; 0: charge the cost
+--                          whatever stands in its way, since it is spent
 --            u32 width_us  of a bucket
 --            u8  lane      0 interactive, 1 sync, 2 backfill: whose pace is checked
 --            u8  fresh     1: a missing project means that nothing was spent
@@ -437,7 +438,7 @@ while true do
     end
     break
   end
-  if never or wait > 0 then
+  if (never or wait > 0) and want > 0 then
     admitted, reply[1] = false, -1
     reply[w + 1], reply[w + 2], reply[w + 3], reply[w + 4] = never and -1 or wait, window < 0 and w - 2 or window - 3, part, most
     break
