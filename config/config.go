@@ -18,6 +18,7 @@ import (
 type Config struct {
 	Google    Google    `yaml:"google"`
 	Redis     Redis     `yaml:"redis"`
+	Quota     Quota     `yaml:"quota"`
 	Store     Store     `yaml:"store"`
 	Worker    Worker    `yaml:"worker"`
 	Scheduler Scheduler `yaml:"scheduler"`
@@ -92,6 +93,11 @@ type Redis struct {
 	LedgerPrefix string `yaml:"ledger_prefix"` // of the ledger's keys
 }
 
+// Quota says what holds while Redis cannot be asked.
+type Quota struct {
+	FailOpen float64 `yaml:"fail_open"` // share of each limit for this process' interactive calls; 0: none
+}
+
 // Store says where jobs, records and message bodies are kept.
 type Store struct {
 	Path  string `yaml:"path"`  // of the SQLite file
@@ -142,6 +148,7 @@ var DefaultPrices = []string{"gmail-2026-05", "calendar-2026-05"}
 func Default() Config {
 	return Config{
 		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
+		Quota: Quota{FailOpen: 0.1},
 		Store: Store{Path: "headroom-data/headroom.db"},
 		Worker: Worker{
 			Concurrency:          200,

@@ -31,6 +31,7 @@ func (c Config) Validate() error {
 	var p problems
 	c.Google.validate(&p)
 	c.Redis.validate(&p)
+	p.check(c.Quota.FailOpen >= 0 && c.Quota.FailOpen <= 1, "quota.fail_open", "must be a share of each limit from 0 (none) to 1, not %v", c.Quota.FailOpen)
 	p.check(c.Store.Path != "", "store.path", "must not be empty")
 	c.Worker.validate(&p)
 	_, err := ParseTick(c.Scheduler.Tick)

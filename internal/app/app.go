@@ -135,7 +135,7 @@ func (a *App) assemble(ctx context.Context) error {
 
 	ledger := quota.Options{
 		Redis: a.redis.ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
-		Fresh: a.opts.FreshRedis, Log: a.opts.Log, Registerer: a.opts.Registry,
+		Fresh: a.opts.FreshRedis, FailOpen: a.cfg.Quota.FailOpen, Log: a.opts.Log, Registerer: a.opts.Registry,
 	}
 	if a.opts.LedgerFunc != nil {
 		a.opts.LedgerFunc(&ledger)
