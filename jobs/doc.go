@@ -11,10 +11,19 @@
 //	queued ──► running ──► completed | completed-with-failures
 //	   ▲          │ ▲
 //	   │          ▼ │      (refused by quota: back to the queue, until a moment)
-//	   └────── waiting
-//	              │
-//	              └──────► failed   (the failure budget is spent)
-//	                       blocked  (the account or the project must act)
+//	   ├────── waiting
+//	   │          │
+//	   │          └──────► failed   (the failure budget is spent)
+//	   │                   blocked  (the account or the project must act)
+//	   │
+//	   ├─ resume ─ paused     ◄── pause  ── queued, running or waiting
+//	   └─ start ── cancelled  ◄── cancel ── queued, running, waiting or paused
+//
+// Pause and cancel go through the row. A job without an owner changes its state
+// at once; an owner finds out when it renews its lease, starts no more calls,
+// commits what is in flight, and then brings the job there. A job that has ended
+// starts over with start, whatever its end was; retry-failed makes one that
+// completed with failures go on with these only.
 //
 // Invariants:
 //   - The store is the truth. A task that the queue lost is made again from the

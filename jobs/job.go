@@ -5,8 +5,11 @@ import "time"
 // Kind says what a job brings where.
 type Kind string
 
-// MailBackfill brings the whole of one mailbox into the store.
-const MailBackfill Kind = "mail-backfill"
+// The kinds of job.
+const (
+	MailBackfill Kind = "mail-backfill" // brings the whole of one mailbox, or a part of it, into the store
+	MailSync     Kind = "mail-sync"     // brings what has changed in a mailbox since its cursor
+)
 
 // State is where a job stands.
 type State string
@@ -16,20 +19,25 @@ const (
 	Queued                State = "queued"
 	Running               State = "running"
 	Waiting               State = "waiting" // for quota, or after a passing fault, until Job.WaitUntil
+	Paused                State = "paused"  // until somebody resumes it
 	Blocked               State = "blocked" // the account or the project must act first
 	Completed             State = "completed"
 	CompletedWithFailures State = "completed-with-failures"
+	Cancelled             State = "cancelled" // what was stored stays
 	Failed                State = "failed"
 )
 
 // Terminal reports whether a job in state s has no more work to do by itself.
 func (s State) Terminal() bool {
 	switch s {
-	case Blocked, Completed, CompletedWithFailures, Failed:
+	case Blocked, Completed, CompletedWithFailures, Cancelled, Failed:
 		return true
 	}
 	return false
 }
+
+// Live reports whether a job in state s must have a task or an owner.
+func (s State) Live() bool { return s != Paused && !s.Terminal() }
 
 // Account is one Google user whose data is synced. Quota is counted by
 // (Project, Email).
@@ -47,20 +55,21 @@ type Checkpoint struct {
 	Listed    bool   `json:"listed"`     // the listing is complete
 }
 
-// Progress counts a job's items. Done = Stored + Known + Gone + Failed.
+// Progress counts a job's items. Done = Stored + Known + Gone + Skipped + Failed.
 type Progress struct {
 	Expected    int64 `json:"expected"` // what the profile promises; an estimate until Listed is complete
 	Listed      int64 `json:"listed"`
 	Stored      int64 `json:"stored"`       // fetched and stored by this job
 	Known       int64 `json:"known"`        // stored before, skipped without a call
 	Gone        int64 `json:"gone"`         // deleted at Google between list and get
+	Skipped     int64 `json:"skipped"`      // seen to be outside the job's filter
 	Failed      int64 `json:"failed"`       // given up; see the failure list
 	ParseFailed int64 `json:"parse_failed"` // stored raw, but no mail reader understands them; part of Stored
 	Bytes       int64 `json:"bytes"`        // of raw messages stored
 }
 
 // Done is the number of items that need no more work.
-func (p Progress) Done() int64 { return p.Stored + p.Known + p.Gone + p.Failed }
+func (p Progress) Done() int64 { return p.Stored + p.Known + p.Gone + p.Skipped + p.Failed }
 
 // Job is a job's row. Times are UTC; a zero time means "not yet" or "none".
 type Job struct {
@@ -68,9 +77,11 @@ type Job struct {
 	Kind       Kind       `json:"kind"`
 	Account    string     `json:"account"`
 	Project    string     `json:"project"`
+	Filter     Filter     `json:"filter,omitzero"`
 	State      State      `json:"state"`
-	Epoch      int64      `json:"epoch"` // rises when the job changes owner; fences every write
-	Slice      int64      `json:"slice"` // the slice that is next or running
+	Wanted     State      `json:"wanted,omitempty"` // Paused or Cancelled: what the owner is asked to come to
+	Epoch      int64      `json:"epoch"`            // rises when the job changes owner; fences every write
+	Slice      int64      `json:"slice"`            // the slice that is next or running
 	Checkpoint Checkpoint `json:"checkpoint"`
 	Progress   Progress   `json:"progress"`
 
@@ -99,6 +110,10 @@ func (j Job) Short() bool {
 // Ref names the task that carries the job's next or running slice.
 func (j Job) Ref() TaskRef { return TaskRef{Job: j.ID, Epoch: j.Epoch, Slice: j.Slice} }
 
-// BackfillID is the id of the backfill of an account's mailbox. There is one
-// per mailbox, so starting it twice gives the same job.
-func BackfillID(email string) string { return "backfill:" + FoldAddress(email) }
+// BackfillID is the id of the backfill of an account's whole mailbox, in format
+// raw. There is one per mailbox and filter, so starting it twice gives the same
+// job; see [Filter.BackfillID].
+func BackfillID(email string) string { return Filter{}.BackfillID(email) }
+
+// SyncID is the id of the live sync of an account's mailbox.
+func SyncID(email string) string { return "sync:" + FoldAddress(email) }

@@ -63,6 +63,7 @@ type Outcome string
 const (
 	ItemStored   Outcome = "stored"
 	ItemGone     Outcome = "gone"
+	ItemSkipped  Outcome = "skipped" // outside the job's filter
 	ItemFailed   Outcome = "failed"
 	ItemDeferred Outcome = "deferred"
 )

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -64,7 +65,7 @@ type jsonView struct {
 func (v jsonView) show(j jobs.Job, s *app.Speed) {
 	same := j
 	same.UpdatedAt, same.LeaseUntil = time.Time{}, time.Time{} // a lease renewed is no news
-	if last, seen := v.last[j.ID]; seen && last == same {
+	if last, seen := v.last[j.ID]; seen && reflect.DeepEqual(last, same) {
 		return
 	}
 	v.last[j.ID] = same

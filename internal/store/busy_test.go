@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"headroom/jobs"
 )
 
@@ -26,7 +28,7 @@ func TestReadersDoNotWaitForWriters(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); got != job {
+	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); !cmp.Equal(got, job) {
 		t.Errorf("a reader sees %+v, want the row before the transaction", got)
 	}
 	if _, err := s.NextItems(ctx, job.Ref(), 0, 1); err != nil {

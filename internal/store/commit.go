@@ -37,7 +37,7 @@ func (s *Store) Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Res
 // valid checks that a result carries what its outcome needs.
 func valid(res jobs.Result) error {
 	switch res.Outcome {
-	case jobs.ItemGone:
+	case jobs.ItemGone, jobs.ItemSkipped:
 		return nil
 	case jobs.ItemStored:
 		if res.Message == nil {
@@ -82,6 +82,9 @@ func (b *batch) apply(ctx context.Context, res jobs.Result) error {
 		err = b.saveFailure(ctx, res, attempts)
 	case jobs.ItemGone:
 		p.Gone++
+		err = b.clearFailure(ctx, res.ID)
+	case jobs.ItemSkipped:
+		p.Skipped++
 		err = b.clearFailure(ctx, res.ID)
 	case jobs.ItemStored:
 		p.Stored++

@@ -71,7 +71,7 @@ func TestCommitCountsEveryOutcome(t *testing.T) {
 	if diff := cmp.Diff(want, job.Progress); diff != "" {
 		t.Errorf("Progress (-want +got):\n%s", diff)
 	}
-	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); got != job {
+	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); !cmp.Equal(got, job) {
 		t.Errorf("Job = %+v, want what Commit returned: %+v", got, job)
 	}
 	if diff := cmp.Diff(*message("e", 7), must[jobs.Message](t)(s.Message(ctx, "Ann@example.com", "e"))); diff != "" {
@@ -188,7 +188,7 @@ func TestAnOlderMessageNeverReplacesANewerOne(t *testing.T) {
 	raw := must[*sql.DB](t)(sql.Open("sqlite", path))
 	defer raw.Close()
 	for id, history := range map[string]int{"newer": 120, "same": 100, "older": 90} {
-		must[sql.Result](t)(raw.ExecContext(ctx, `INSERT INTO messages VALUES (?, ?, 't', ?, 1, '["LIVE"]', 1, ?, '', 'ok', '')`,
+		must[sql.Result](t)(raw.ExecContext(ctx, `INSERT INTO messages VALUES (?, ?, 't', ?, 1, '["LIVE"]', 1, ?, '', 'ok', '', 0)`,
 			ann, id, history, strings.Repeat("cd", 32)))
 	}
 	var results []jobs.Result
@@ -255,7 +255,7 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 			t.Errorf("%s: Commit succeeded", name)
 		}
 	}
-	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); got != before {
+	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); !cmp.Equal(got, before) {
 		t.Errorf("a failed Commit changed the job: %+v, was %+v", got, before)
 	}
 	if n := must[int64](t)(s.CountMessages(ctx, ann)); n != 0 {

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"headroom/internal/store"
+
 	"headroom/jobs"
 )
 
@@ -62,7 +64,7 @@ func TestClaimTellsWhyNot(t *testing.T) {
 		if !errors.Is(err, tc.want) {
 			t.Errorf("%s: Claim = %v, want %v", tc.name, err, tc.want)
 		}
-		if got != job {
+		if !cmp.Equal(got, job) {
 			t.Errorf("%s: Claim returns %+v, want the row %+v", tc.name, got, job)
 		}
 	}
@@ -125,7 +127,7 @@ func TestParkCountsRefusalsAndFailuresApart(t *testing.T) {
 	if job.Refusals != 1 || job.Requeued != 1 || job.Failures != 1 || job.LastError != "500 \uFFFD" {
 		t.Errorf("after a fault = %+v", job)
 	}
-	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); got != job {
+	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); !cmp.Equal(got, job) {
 		t.Errorf("Job = %+v, want what Park returned: %+v", got, job)
 	}
 	must[jobs.Job](t)(s.Claim(ctx, job.Ref(), hour))
@@ -209,7 +211,7 @@ func TestEveryWriteIsFenced(t *testing.T) {
 		check(what, ref, jobs.ErrStale)
 	}
 	check("no such job", jobs.TaskRef{Job: "backfill:bob@example.com"}, jobs.ErrNotFound)
-	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); got != unowned {
+	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); !cmp.Equal(got, unowned) {
 		t.Errorf("refused writes changed the job: %+v, was %+v", got, unowned)
 	}
 	if n := must[int64](t)(s.CountMessages(ctx, ann)); n != 0 {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -17,10 +18,10 @@ type row struct {
 // jobColumns lists the columns of a job's row that change, in the order of
 // row.values; fixedColumns those that do not, in the order of row.fixed.
 var (
-	fixedColumns = []string{"num", "id", "kind", "account", "created_at"}
+	fixedColumns = []string{"num", "id", "kind", "account", "filter", "created_at"}
 	jobColumns   = []string{
-		"project", "state", "epoch", "slice", "history_id", "page_token", "listed_all",
-		"expected", "listed", "stored", "known", "gone", "failed", "parse_failed", "bytes",
+		"project", "state", "wanted", "epoch", "slice", "history_id", "page_token", "listed_all",
+		"expected", "listed", "stored", "known", "gone", "skipped", "failed", "parse_failed", "bytes",
 		"waiting_for", "wait_until", "last_error", "refusals", "failures", "requeued",
 		"lease_until", "started_at", "finished_at", "updated_at",
 	}
@@ -32,9 +33,9 @@ var (
 func (r *row) scan(scan func(...any) error) error {
 	c, p := &r.Checkpoint, &r.Progress
 	var history int64
-	err := scan(&r.num, &r.ID, &r.Kind, &r.Account, millis{&r.CreatedAt},
-		&r.Project, &r.State, &r.Epoch, &r.Slice, &history, &c.PageToken, &c.Listed,
-		&p.Expected, &p.Listed, &p.Stored, &p.Known, &p.Gone, &p.Failed, &p.ParseFailed, &p.Bytes,
+	err := scan(&r.num, &r.ID, &r.Kind, &r.Account, jsonText{&r.Filter}, millis{&r.CreatedAt},
+		&r.Project, &r.State, &r.Wanted, &r.Epoch, &r.Slice, &history, &c.PageToken, &c.Listed,
+		&p.Expected, &p.Listed, &p.Stored, &p.Known, &p.Gone, &p.Skipped, &p.Failed, &p.ParseFailed, &p.Bytes,
 		&r.WaitingFor, millis{&r.WaitUntil}, &r.LastError, &r.Refusals, &r.Failures, &r.Requeued,
 		millis{&r.LeaseUntil}, millis{&r.StartedAt}, millis{&r.FinishedAt}, millis{&r.UpdatedAt})
 	c.HistoryID = uint64(history)
@@ -45,11 +46,25 @@ func (r *row) scan(scan func(...any) error) error {
 func (r *row) values() []any {
 	c, p := r.Checkpoint, r.Progress
 	return []any{
-		r.Project, r.State, r.Epoch, r.Slice, int64(c.HistoryID), c.PageToken, c.Listed,
-		p.Expected, p.Listed, p.Stored, p.Known, p.Gone, p.Failed, p.ParseFailed, p.Bytes,
+		r.Project, r.State, r.Wanted, r.Epoch, r.Slice, int64(c.HistoryID), c.PageToken, c.Listed,
+		p.Expected, p.Listed, p.Stored, p.Known, p.Gone, p.Skipped, p.Failed, p.ParseFailed, p.Bytes,
 		r.WaitingFor, toMillis(r.WaitUntil), r.LastError, r.Refusals, r.Failures, r.Requeued,
 		toMillis(r.LeaseUntil), toMillis(r.StartedAt), toMillis(r.FinishedAt), toMillis(r.UpdatedAt),
 	}
+}
+
+// jsonText reads a column that holds JSON into what it points to.
+type jsonText struct{ to any }
+
+// Scan implements [sql.Scanner].
+func (j jsonText) Scan(v any) error {
+	switch text := v.(type) {
+	case string:
+		return json.Unmarshal([]byte(text), j.to)
+	case []byte:
+		return json.Unmarshal(text, j.to)
+	}
+	return fmt.Errorf("%T is no JSON text", v)
 }
 
 // load reads the row of a job, or fails with [jobs.ErrNotFound].
@@ -64,7 +79,7 @@ func (x *tx) load(ctx context.Context, id string) (*row, error) {
 // save writes what may have changed in r, and sets its UpdatedAt.
 func (x *tx) save(ctx context.Context, r *row) error {
 	r.UpdatedAt = fromMillis(x.now)
-	args := append([]any{!r.State.Terminal()}, r.values()...)
+	args := append([]any{r.State.Live()}, r.values()...)
 	if _, err := x.ExecContext(ctx, updateJob, append(args, r.num)...); err != nil {
 		return fmt.Errorf("save job %q: %w", r.ID, err)
 	}
