@@ -1,6 +1,9 @@
 package quota
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Answered tells the ledger what Google answered to a call that was charged. A
 // refusal closes the user's or the project's limits to everybody until the moment
@@ -15,8 +18,13 @@ func (l *Ledger) Answered(ctx context.Context, charge Charge, r Refusal) error {
 	case ScopeProject, ScopeDay:
 		user = false
 	default:
+		l.journal.answered(charge, r, time.Time{})
 		return nil
 	}
-	_, err := l.hold(ctx, charge.Caller, charge.API, r.Wait, user, true)
+	until, err := l.hold(ctx, charge.Caller, charge.API, r.Wait, user, true)
+	l.journal.answered(charge, r, until)
+	if err == nil {
+		l.metrics.cooldowns.WithLabelValues(charge.API, string(r.Scope)).Observe(r.Wait.Seconds())
+	}
 	return err
 }

@@ -84,6 +84,8 @@ func (j *Journal) decided(c Caller, api string, cost int64, d Decision, err erro
 		})
 	} else if errors.Is(err, ErrNeverFits) {
 		j.note(c, api, Note{At: time.Now(), Kind: NoteNever, Cost: cost})
+	} else if errors.Is(err, ErrUnavailable) {
+		j.note(c, api, Note{At: time.Now(), Kind: NoteAway, Cost: cost})
 	}
 }
 
@@ -92,10 +94,15 @@ func (j *Journal) admitted(c Caller, api string, d Decision) {
 	if at.IsZero() {
 		at = time.Now()
 	}
+	usage := d.Usage
+	if d.Local {
+		usage = nil // it is what this process counted
+		j.note(c, api, Note{At: at, Kind: NoteLocal, Units: d.Charge.Units})
+	}
 	if d.Charge.Units == 0 {
 		return
 	}
-	j.spend(c, api, at, 1, d.Charge.Units, d.Usage)
+	j.spend(c, api, at, 1, d.Charge.Units, usage)
 }
 
 // settled notes that a charge was corrected by so many units.

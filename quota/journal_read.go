@@ -52,6 +52,9 @@ func (l *Ledger) Notes(ctx context.Context, project, user, api string, now time.
 			notes = append(notes, Note{At: at, Last: at.Add(width), Kind: NoteAdmitted, Lane: s.lane, Calls: s.calls, Units: s.units})
 		}
 	}
+	for i := range notes {
+		notes[i].API = api
+	}
 	return joined(notes, time.Minute), nil
 }
 

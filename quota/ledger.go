@@ -48,6 +48,8 @@ type Options struct {
 	// Plain sends every decision by itself. By default the decisions that many
 	// goroutines ask for at once travel together.
 	Plain bool
+	// Journal lets people read what is decided and why; nil: nobody can.
+	Journal *Journal
 
 	// FailOpen is the share of each limit up to which this process lets interactive
 	// calls in by itself while Redis does not answer; never more than what the
@@ -71,6 +73,7 @@ type Ledger struct {
 	books   map[projectAPI]*book
 	calls   *coalescer // nil: every call goes by itself
 	denials denials
+	journal *Journal
 	metrics *metrics
 	today   func() time.Time // the local clock, which only tells which day it is
 	now     func() time.Time // nil: the clock of Redis. Only tests and Simulate set it
@@ -101,6 +104,9 @@ func NewLedger(o Options) (*Ledger, error) {
 		buckets: buckets{bucketWidth, guard},
 		books:   map[projectAPI]*book{},
 		metrics: newMetrics(o.Registerer),
+	}
+	if o.Journal != nil {
+		l.journal, o.Journal.ledger = o.Journal, l
 	}
 	if !(o.FailOpen >= 0 && o.FailOpen <= 1) {
 		return nil, fmt.Errorf("quota: fail-open share %v is not from 0 to 1", o.FailOpen)
@@ -187,7 +193,9 @@ func (l *Ledger) Cost(project string, call Call) (int64, error) {
 // Redis did not answer, [ErrUnavailable], and whether the units were charged is
 // unknown.
 func (l *Ledger) Take(ctx context.Context, c Caller, api string, cost int64) (Decision, error) {
-	return l.take(ctx, c, api, cost, cost)
+	d, err := l.take(ctx, c, api, cost, cost)
+	l.journal.decided(c, api, cost, d, err)
+	return d, err
 }
 
 // TakeUpTo is [Ledger.Take] for a lease: it charges at least cost units, and up
@@ -195,7 +203,9 @@ func (l *Ledger) Take(ctx context.Context, c Caller, api string, cost int64) (De
 // second's worth beyond cost. What is not used within a second goes back with
 // [Ledger.Settle].
 func (l *Ledger) TakeUpTo(ctx context.Context, c Caller, api string, cost, want int64) (Decision, error) {
-	return l.take(ctx, c, api, cost, want)
+	d, err := l.take(ctx, c, api, cost, want)
+	l.journal.decided(c, api, cost, d, err)
+	return d, err
 }
 
 // Peek reports how full a caller's limits are for an API, and charges nothing.

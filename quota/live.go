@@ -186,31 +186,40 @@ func (p Project) settings(v Live, lane Lane, limit, user string) LaneSettings {
 		}
 	}
 	for _, changes := range [][]Change{p.Changes, v.Changes} {
-		for fit := range 4 { // in the order in which they count
-			for _, c := range changes {
-				place := c.place()
-				closeness := 0
-				if place.Limit != "" {
-					closeness++
-				}
-				if place.User != "" {
-					closeness += 2
-				}
-				if closeness != fit || place.Lane != lane || place.Limit != "" && place.Limit != limit || place.User != "" && place.User != lower(user) {
-					continue
-				}
-				switch c.Key {
-				case KeyCeiling:
-					s.Ceiling = c.Value
-				case KeyFloor:
-					s.Floor = c.Value
-				case KeyPace:
-					s.Pace = c.Value
-				case KeyInFlight:
-					s.InFlight = int(c.Value)
-				}
+		for _, c := range fitting(changes, lane, limit, user) {
+			switch c.Key {
+			case KeyCeiling:
+				s.Ceiling = c.Value
+			case KeyFloor:
+				s.Floor = c.Value
+			case KeyPace:
+				s.Pace = c.Value
+			case KeyInFlight:
+				s.InFlight = int(c.Value)
 			}
 		}
 	}
 	return s
+}
+
+// fitting are the changes that concern a lane, limit and user, in the order in
+// which they count: the last one holds.
+func fitting(changes []Change, lane Lane, limit, user string) []Change {
+	var fit []Change
+	for closeness := range 4 {
+		for _, c := range changes {
+			place := c.place()
+			own := 0
+			if place.Limit != "" {
+				own++
+			}
+			if place.User != "" {
+				own += 2
+			}
+			if own == closeness && place.Lane == lane && (place.Limit == "" || place.Limit == limit) && (place.User == "" || place.User == lower(user)) {
+				fit = append(fit, c)
+			}
+		}
+	}
+	return fit
 }

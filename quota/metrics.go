@@ -11,10 +11,9 @@ type metrics struct {
 	unknownMethods *prometheus.CounterVec
 	roundTrip      prometheus.Histogram
 	waits          *prometheus.HistogramVec
-	// absurdDeadlines is counted where an answer is read on its way, once for each.
-	absurdDeadlines *prometheus.CounterVec
 
 	failOpenCalls, failOpenUnits, failOpenSeconds prometheus.Counter
+	cooldowns                                     *prometheus.HistogramVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -42,10 +41,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "Time that calls waited in place for quota, by lane.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 9),
 		}, []string{"lane"}),
-		absurdDeadlines: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_quota_absurd_deadlines_total",
-			Help: "Google's refusals that named a moment that was not believed, by scope.",
-		}, []string{"scope"}),
 		failOpenCalls: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_quota_fail_open_calls_total",
 			Help: "Interactive calls that the process let in by itself because Redis did not answer.",
@@ -58,6 +53,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "headroom_quota_fail_open_seconds_total",
 			Help: "Time that Redis was not asked because it did not answer, as far as calls came, summed over projects and APIs.",
 		}),
+		cooldowns: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "headroom_quota_cooldown_seconds",
+			Help:    "For how long Google's refusals closed a user's or a project's limits, by API and scope.",
+			Buckets: []float64{1, 5, 15, 65, 300, 900, 3600, 4 * 3600, 24 * 3600},
+		}, []string{"api", "scope"}),
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	NoteRefused  NoteKind = "refused"  // calls did not fit then
 	NoteNever    NoteKind = "never"    // calls cost more than can ever fit
 	NoteGoogle   NoteKind = "google"   // Google refused calls that were charged
+	NoteAway     NoteKind = "away"     // Redis did not answer, and the calls were not made
 	NoteLocal    NoteKind = "local"    // people's calls went on while Redis did not answer
 )
 
@@ -24,6 +25,7 @@ const (
 type Note struct {
 	At      time.Time     `json:"at"`   // the first of them, on the clock of Redis
 	Last    time.Time     `json:"last"` // the last of them
+	API     string        `json:"api"`
 	Kind    NoteKind      `json:"kind"`
 	Lane    Lane          `json:"lane"`
 	Calls   int64         `json:"calls"`

@@ -55,6 +55,7 @@ func (l *Ledger) Settle(ctx context.Context, c Charge, units int64) error {
 		return fmt.Errorf("settle on %d units: %w", units, err)
 	}
 	l.denials.forget(c.Caller, c.API)
+	l.journal.settled(c, units-c.Units)
 	return nil
 }
 
