@@ -18,7 +18,8 @@
 //     used its ceiling.
 //   - A call is charged to all of its limits or to none.
 //   - A refusal charges nothing, and names the moment at which the same call fits
-//     if nobody else spends: not a microsecond earlier.
+//     if nobody else spends: not a microsecond earlier. Only what may be used after
+//     a refusal of Google's, or under lending ceilings, changes by itself meanwhile.
 //   - The clock is that of Redis. Callers' clocks do not matter, but for which day
 //     it is. A clock that steps back never frees a unit.
 //   - When it is unknown whether units were charged, they count as charged. The
@@ -26,6 +27,9 @@
 //   - When it is unknown what was spent (Redis lost its data, was replaced, or
 //     threw keys away), background lanes hold for one window, and interactive
 //     calls keep to what the background's ceilings leave.
+//   - A cool-down that Google demanded binds every lane and process with their next
+//     decision, and no later answer shortens it. After it, one call goes ahead.
+//   - After [Ledger.Publish] has returned, no decision is made by older settings.
 //
 // # Why no window exceeds the limit
 //
