@@ -11,6 +11,8 @@ type metrics struct {
 	unknownMethods *prometheus.CounterVec
 	roundTrip      prometheus.Histogram
 	waits          *prometheus.HistogramVec
+	// absurdDeadlines is counted where an answer is read on its way, once for each.
+	absurdDeadlines *prometheus.CounterVec
 
 	failOpenCalls, failOpenUnits, failOpenSeconds prometheus.Counter
 	cooldowns                                     *prometheus.HistogramVec
@@ -41,6 +43,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "Time that calls waited in place for quota, by lane.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 9),
 		}, []string{"lane"}),
+		absurdDeadlines: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_absurd_deadlines_total",
+			Help: "Google's refusals that named a moment that was not believed, by scope.",
+		}, []string{"scope"}),
 		failOpenCalls: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_quota_fail_open_calls_total",
 			Help: "Interactive calls that the process let in by itself because Redis did not answer.",
