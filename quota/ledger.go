@@ -236,7 +236,7 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 		p, reply, err = l.ask(ctx, b, c, cost, max(cost, want))
 		return err
 	})
-	if errors.Is(err, ErrUnavailable) && b.breaker.aids(c.Lane) && cost > 0 {
+	if errors.Is(err, ErrUnavailable) && ctx.Err() == nil && b.breaker.aids(c.Lane) && cost > 0 {
 		return b.breaker.admit(b.rules.Load().plan(c.User, c.Lane), c, cost, err)
 	}
 	if err != nil {
