@@ -19,14 +19,16 @@ func newBench(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench NAME",
 		Short: "Measure what Headroom promises",
-		Long: `Run a benchmark (requeue, ledger or utilization) on real parts and print its figures: as a table, or with --json
-as one JSON object, the last line on stdout. It starts the redis-server that it
-finds on PATH, unless --redis names one. docs/benchmarks.md explains the figures.
+		Long: `Run a benchmark (requeue, ledger, utilization or lanes) on real parts and print
+its figures: indented, or with --json as one JSON object, the last line on
+stdout. It starts the redis-server that it finds on PATH, unless --redis names
+one. docs/benchmarks.md explains the figures.
 
 Exit codes: 0 every promise was kept, 1 one was broken or the run failed, 2 wrong
 usage.`,
 		Example: `  headroom bench --list
-  headroom bench requeue --json`,
+  headroom bench requeue --json
+  headroom bench lanes --full --json`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
@@ -38,6 +40,9 @@ usage.`,
 			b, err := bench.Find(args[0])
 			if err != nil {
 				return &usageError{err}
+			}
+			if o.Full && b.Name != "lanes" {
+				return usagef("only bench lanes has a --full measurement")
 			}
 			if o.Log, err = app.NewLog(config.Log{Level: "error", Format: "auto"}, cmd.ErrOrStderr()); err != nil {
 				return err
@@ -66,6 +71,7 @@ usage.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Redis, "redis", "", "measure on the Redis at `URL` (default a redis-server of its own)")
+	cmd.Flags().BoolVar(&o.Full, "full", false, "only lanes: simulate 6 seeds of 8 hours, not 2 of 4")
 	cmd.Flags().BoolVar(&list, "list", false, "list the benchmarks")
 	return cmd
 }

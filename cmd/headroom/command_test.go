@@ -58,6 +58,7 @@ func TestWrongUsageIsCode2AndOneLine(t *testing.T) {
 		"too long an address":  {[]string{"account", "add", strings.Repeat("a", 3000) + "@example.com", "--project", "main"}, "3012 characters is too long"},
 		"no address":           {[]string{"account", "add", "ann", "--project", "main"}, `"ann" is not an e-mail address`},
 		"unknown setting":      {[]string{"account", "list", "--set", "redis.uri=x"}, "--set redis.uri: is no setting"},
+		"full ledger":          {[]string{"bench", "ledger", "--full"}, "only bench lanes has a --full measurement"},
 		"no such shell":        {[]string{"completion", "csh"}, `unknown command "csh"`},
 		"no shell":             {[]string{"completion"}, "needs a subcommand; see headroom completion --help"},
 		"time that stands":     {[]string{"fake-google", "--scale", "0"}, "--scale 0 is not at least 1"},

@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Redis string // URL of a Redis; a redis-server of the benchmark's own if empty
 	Log   *zap.Logger
+	Full  bool // measure for longer, where a benchmark can: lanes
 
 	// Progress is told, now and then, how far the benchmark is, from 0 to 1, and
 	// what it is doing.
@@ -51,6 +52,7 @@ var All = []Benchmark{
 	{"requeue", "a slice that the quota refuses goes back to the queue, and nothing is lost by it", "2 min", requeue},
 	{"ledger", "a decision costs little whatever the window holds, and no minute exceeds its limit", "1 min", ledger},
 	{"utilization", "a backfill uses what its lane allows, Google refuses nothing, and the guard is why", "2 min", utilization},
+	{"lanes", "a backfill takes what people leave of a limit, and they hardly notice", "2 min", lanes},
 }
 
 // Find returns the benchmark of a name.

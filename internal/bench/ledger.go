@@ -153,7 +153,7 @@ func ledger(ctx context.Context, o Options) (Figures, error) {
 	}
 	f, err := b.run(ctx)
 	// The keys of a Redis that is not ours must not stay, whatever happened.
-	return f, errors.Join(err, b.removeKeys(context.WithoutCancel(ctx)))
+	return f, errors.Join(err, removeKeys(context.WithoutCancel(ctx), rdb, b.prefix))
 }
 
 // ledgerBench is one run. All its keys begin with prefix.
@@ -224,20 +224,21 @@ func (b *ledgerBench) strictness(ctx context.Context, f *LedgerFigures) error {
 	return nil
 }
 
-func (b *ledgerBench) removeKeys(ctx context.Context) error {
+// removeKeys removes all keys that begin with prefix.
+func removeKeys(ctx context.Context, rdb redis.UniversalClient, prefix string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	keys := b.rdb.Scan(ctx, 0, b.prefix+"*", 1000).Iterator()
+	keys := rdb.Scan(ctx, 0, prefix+"*", 1000).Iterator()
 	var found []string
 	for keys.Next(ctx) {
 		found = append(found, keys.Val())
 	}
 	err := keys.Err()
 	for batch := range slices.Chunk(found, 1000) {
-		err = errors.Join(err, b.rdb.Unlink(ctx, batch...).Err())
+		err = errors.Join(err, rdb.Unlink(ctx, batch...).Err())
 	}
 	if err != nil {
-		return fmt.Errorf("remove the keys %s*: %w", b.prefix, err)
+		return fmt.Errorf("remove the keys %s*: %w", prefix, err)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestLedger(t *testing.T) {
 	if !slices.IsSorted(told) || len(told) == 0 {
 		t.Errorf("progress went %v", told)
 	}
-	if err := b.removeKeys(t.Context()); err != nil {
+	if err := removeKeys(t.Context(), rdb, b.prefix); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := rdb.Keys(t.Context(), t.Name()+"*").Result(); err != nil || len(left) > 0 {
