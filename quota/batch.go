@@ -29,32 +29,43 @@ const maxBatchBytes = 8 << 20
 // maxBatchParts is how many calls each API takes in one batch.
 var maxBatchParts = map[string]int{"gmail": 100, "calendar": 1000}
 
-// price finds what a request costs a project. Since the body of a batch must be
-// read for that, the request to send in its place is returned too.
-func (l *Ledger) price(project string, r *http.Request) (send *http.Request, call Call, cost int64, err error) {
+// priced is a request whose cost is known.
+type priced struct {
+	send  *http.Request // in place of it, since the body of a batch was read
+	call  Call
+	cost  int64
+	parts int64 // of a batch; else 0
+}
+
+// price finds what a request costs a project. What was found out is returned with
+// errors too.
+func (l *Ledger) price(project string, r *http.Request) (p priced, err error) {
+	p.send = r
 	api, isBatch := batchEndpoint(r)
 	if !isBatch {
-		call = Recognise(r)
-		cost, err = l.Cost(project, call)
-		return r, call, cost, err
+		p.call = Recognise(r)
+		p.cost, err = l.Cost(project, p.call)
+		return p, err
 	}
+	p.call = Call{API: api, Method: MethodBatch}
 	body, err := readBatch(r)
 	if err != nil {
-		return r, Call{API: api, Method: MethodBatch}, 0, err
+		return p, err
 	}
 	api, parts, err := batchCalls(api, r.Header.Get("Content-Type"), body)
-	call = Call{API: api, Method: MethodBatch}
+	p.call.API = api
 	if err != nil {
-		return r, call, 0, err
+		return p, err
 	}
 	for _, part := range parts {
 		units, err := l.Cost(project, part)
 		if err != nil {
-			return r, call, 0, err
+			return p, err
 		}
-		cost += units
+		p.cost += units
 	}
-	return withBody(r, body), call, cost, nil
+	p.send, p.parts = withBody(r, body), int64(len(parts))
+	return p, nil
 }
 
 // batchEndpoint reports whether a request is a batch, and for which API as far

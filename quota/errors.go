@@ -43,10 +43,16 @@ const (
 	BoundPace    Bound = "pace"    // the lane spends as fast as it may
 	BoundHold    Bound = "hold"    // a cool-down
 	BoundUnknown Bound = "unknown" // Redis lost the windows: nobody knows what was spent
-	BoundLocal   Bound = "local"   // Redis does not answer: the process' share is used up
+
+	BoundInFlight Bound = "in-flight" // too many calls of the user are in flight
+	BoundLocal    Bound = "local"     // Redis does not answer: the process' share is used up
 )
 
 func (e *DeniedError) Error() string {
+	if e.Cost == 0 { // it asked for a place in flight
+		return fmt.Sprintf("quota: a call in lane %s refused by %s of %s (%d of %d used), ask again in %s",
+			e.Caller.Lane, e.Bound, e.Limit, e.Used, e.Ceiling, e.RetryAfter.Round(time.Millisecond))
+	}
 	return fmt.Sprintf("quota: %d units in lane %s refused by %s of %s (%d of %d used), fits at %s, in %s",
 		e.Cost, e.Caller.Lane, e.Bound, e.Limit, e.Used, e.Ceiling,
 		e.At.UTC().Format("2006-01-02T15:04:05.000Z"), e.RetryAfter.Round(time.Millisecond))

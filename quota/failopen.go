@@ -86,6 +86,16 @@ func (l *Ledger) reach(ctx context.Context, b *book, c Caller, ask func(context.
 	return err
 }
 
+// broken says that Redis is not asked, nil if it is.
+func (b *breaker) broken() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cause == nil {
+		return nil
+	}
+	return fmt.Errorf("%w and is not asked: %w", ErrUnavailable, b.cause)
+}
+
 // aids reports whether calls of a lane go on without Redis.
 func (b *breaker) aids(lane Lane) bool { return lane == Interactive && b.share > 0 }
 

@@ -73,6 +73,7 @@ type Ledger struct {
 	books   map[projectAPI]*book
 	calls   *coalescer // nil: every call goes by itself
 	denials denials
+	flights *flights
 	journal *Journal
 	metrics *metrics
 	today   func() time.Time // the local clock, which only tells which day it is
@@ -104,6 +105,7 @@ func NewLedger(o Options) (*Ledger, error) {
 		buckets: buckets{bucketWidth, guard},
 		books:   map[projectAPI]*book{},
 		metrics: newMetrics(o.Registerer),
+		flights: newFlights(),
 	}
 	if o.Journal != nil {
 		l.journal, o.Journal.ledger = o.Journal, l

@@ -13,6 +13,9 @@ type metrics struct {
 	waits          *prometheus.HistogramVec
 	// absurdDeadlines is counted where an answer is read on its way, once for each.
 	absurdDeadlines *prometheus.CounterVec
+	refusals        *prometheus.CounterVec
+	lowered         *prometheus.CounterVec
+	bytes           *prometheus.CounterVec
 
 	failOpenCalls, failOpenUnits, failOpenSeconds prometheus.Counter
 	cooldowns                                     *prometheus.HistogramVec
@@ -64,6 +67,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "For how long Google's refusals closed a user's or a project's limits, by API and scope.",
 			Buckets: []float64{1, 5, 15, 65, 300, 900, 3600, 4 * 3600, 24 * 3600},
 		}, []string{"api", "scope"}),
+		refusals: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_refusals_total",
+			Help: "Calls that Google refused for quota, those in batches included, by API and scope.",
+		}, []string{"api", "scope"}),
+		lowered: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_in_flight_lowered_total",
+			Help: "How often Google's refusals lowered how many calls of a user may be in flight, by API.",
+		}, []string{"api"}),
+		bytes: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_bytes_total",
+			Help: "Bytes of answers, counted for their users' day, by lane.",
+		}, []string{"lane"}),
 	}
 }
 

@@ -23,7 +23,9 @@ type line struct {
 	key   lineKey
 	turn  chan struct{} // holds one token: whoever has it is first in line
 	users int           // guarded by queue.mu
-	lease *Lease        // belongs to whoever has the token
+	// What follows belongs to whoever has the token.
+	lease *Lease
+	stuck time.Time // when somebody last waited in vain for a place in flight
 }
 
 // enter waits until the caller is first in line, or ctx ends. The caller must

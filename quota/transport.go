@@ -1,8 +1,6 @@
 package quota
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"time"
 )
@@ -14,6 +12,15 @@ import (
 // is not sent, and the error is the ledger's (see [Ledger.Take]); nor is a batch
 // that cannot be priced ([ErrBatch]). Through Google's client such errors are
 // found with [errors.As] and [errors.Is].
+//
+// A request has a place among those that its user has in flight ([Ledger.Depart])
+// until its answer's body was read to the end or closed, or its context has ended.
+// A batch has one, however many parts it has. An interactive request needs none
+// while Redis does not answer.
+//
+// Transport reads Google's quota refusals, those of a batch's parts too, and tells
+// the ledger of them. The answer reaches the caller as it came. An answer that is
+// still compressed, because the caller asked for it so, is judged by its status.
 //
 // Transport is safe for concurrent use. Ledger is required.
 type Transport struct {
@@ -43,7 +50,14 @@ type Observation struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	send, err := t.charge(r)
+	f := &trip{ledger: t.Ledger, ctx: r.Context()}
+	answered := false // then the answer's body gives the place back
+	defer func() {
+		if !answered {
+			f.end()
+		}
+	}()
+	send, err := t.charge(r, f)
 	if (err != nil || send != r) && r.Body != nil {
 		r.Body.Close() // a RoundTripper closes the body, also on errors
 	}
@@ -54,89 +68,37 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return base.RoundTrip(send)
+	resp, err := base.RoundTrip(send)
+	if err != nil {
+		return nil, err
+	}
+	f.receive(resp)
+	answered = true
+	return resp, nil
 }
 
-// charge charges a request and returns the one to send in its place.
-func (t *Transport) charge(r *http.Request) (*http.Request, error) {
-	ctx := r.Context()
-	c, ok := CallerFrom(ctx)
+// charge gets a request its place and its units, and returns the one to send in
+// place of it. What it got is in f, also when it then fails.
+func (t *Transport) charge(r *http.Request, f *trip) (*http.Request, error) {
+	c, ok := CallerFrom(f.ctx)
 	if !ok {
 		return r, ErrNoCaller
 	}
-	send, call, cost, err := t.Ledger.price(c.Project, r)
+	p, err := t.Ledger.price(c.Project, r)
 	if err != nil {
 		return r, err
 	}
+	f.charge, f.parts = Charge{Caller: c, API: p.call.API, Units: p.cost}, p.parts
 	start := time.Now()
 	if c.MaxWait > 0 {
-		err = t.takeInLine(ctx, c, call.API, cost)
+		err = t.admitInLine(f)
 	} else {
-		_, err = t.Ledger.Take(ctx, c, call.API, cost)
+		err = t.admitNow(f)
 	}
 	waited := time.Since(start)
 	t.Ledger.metrics.waits.WithLabelValues(string(c.Lane)).Observe(waited.Seconds())
 	if t.Observe != nil {
-		t.Observe(Observation{Caller: c, Call: call, Cost: cost, Waited: waited, Err: err})
+		t.Observe(Observation{Caller: c, Call: p.call, Cost: p.cost, Waited: waited, Err: err})
 	}
-	return send, err
-}
-
-// takeInLine waits in place for up to c.MaxWait. All calls of one account and
-// lane stand in one line, so that a hundred waiting calls ask the ledger no more
-// often than one. When the first in line must wait longer than it may, those
-// behind it that ask for as much are told the same from the ledger's memory.
-func (t *Transport) takeInLine(ctx context.Context, c Caller, api string, cost int64) error {
-	line, err := t.queue.enter(ctx, lineKey{c.Project, c.User, api, c.Lane})
-	if err != nil {
-		return err
-	}
-	defer t.queue.leave(line)
-	deadline := time.Now().Add(c.MaxWait)
-	for {
-		err := t.takeFirst(ctx, line, c, api, cost)
-		var denied *DeniedError
-		if !errors.As(err, &denied) {
-			return err
-		}
-		if time.Now().Add(denied.RetryAfter).After(deadline) {
-			return denied
-		}
-		if err := sleep(ctx, denied.RetryAfter); err != nil {
-			return err
-		}
-	}
-}
-
-// takeFirst takes units for the first in line, from the line's lease if there is
-// one that has enough.
-func (t *Transport) takeFirst(ctx context.Context, line *line, c Caller, api string, cost int64) error {
-	if t.LeaseUnits <= cost {
-		_, err := t.Ledger.Take(ctx, c, api, cost)
-		return err
-	}
-	if line.lease != nil {
-		if line.lease.Spend(cost) {
-			return nil
-		}
-		old := line.lease
-		line.lease = nil
-		if err := old.Return(ctx); err != nil {
-			return err
-		}
-	}
-	var err error
-	line.lease, err = t.Ledger.Lease(ctx, c, api, cost, t.LeaseUnits)
-	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return p.send, err
 }

@@ -1,0 +1,147 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// A call that waits for a place asks again after minPoll to maxPoll, and at once
+	// when one was given back by its own process.
+	minPoll = 50 * time.Millisecond
+	maxPoll = 100 * time.Millisecond
+	// keepPlace is how long a call keeps its place while it waits for units.
+	keepPlace = time.Second
+)
+
+// admitNow asks once for a place, and once for units.
+func (t *Transport) admitNow(f *trip) (err error) {
+	if f.place, err = t.Ledger.placeFor(f); err != nil {
+		t.Ledger.noPlace(f.charge.Caller, f.charge.API, err)
+		return err
+	}
+	d, err := t.Ledger.Take(f.ctx, f.charge.Caller, f.charge.API, f.charge.Units)
+	if err == nil {
+		f.charge = d.Charge
+	}
+	return err
+}
+
+// placeFor asks for a place. It returns none where none is needed: people's calls
+// go on while Redis does not answer, if their units are granted.
+func (l *Ledger) placeFor(f *trip) (*Departure, error) {
+	d, err := l.depart(f.ctx, f.charge.Caller, f.charge.API)
+	if errors.Is(err, ErrUnavailable) && f.charge.Caller.Lane == Interactive {
+		return nil, nil
+	}
+	return d, err
+}
+
+// admitInLine waits in place for up to the caller's MaxWait, first for a place and
+// then for units. All calls of one account and lane stand in one line, so that a
+// hundred waiting calls ask the ledger no more often than one. When the first in
+// line must wait longer than it may, those behind it that ask for as much are told
+// the same.
+func (t *Transport) admitInLine(f *trip) error {
+	c, entered := f.charge.Caller, time.Now()
+	line, err := t.queue.enter(f.ctx, lineKey{c.Project, c.User, f.charge.API, c.Lane})
+	if err != nil {
+		return err
+	}
+	defer t.queue.leave(line)
+	deadline := time.Now().Add(c.MaxWait)
+	for {
+		if f.place == nil {
+			if err := t.waitForPlace(f, line, entered, deadline); err != nil {
+				t.Ledger.noPlace(f.charge.Caller, f.charge.API, err)
+				return err
+			}
+		}
+		err := t.takeFirst(f, line)
+		denied, ok := errors.AsType[*DeniedError](err)
+		if !ok {
+			return err
+		}
+		if time.Now().Add(denied.RetryAfter).After(deadline) {
+			return denied
+		}
+		if denied.RetryAfter > keepPlace {
+			f.leavePlace() // to somebody who can use it meanwhile
+		}
+		if err := sleep(f.ctx, denied.RetryAfter, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// waitForPlace waits for a place until the deadline. Who stood behind a call that
+// waited in vain has waited as long, and asks once.
+func (t *Transport) waitForPlace(f *trip, line *line, entered, deadline time.Time) error {
+	if entered.Before(line.stuck) {
+		deadline = time.Time{}
+	}
+	freed, done := t.Ledger.flights.wait(f.user())
+	defer done()
+	for {
+		wake := freed() // before asking: a place that is free from here on is heard of
+		place, err := t.Ledger.placeFor(f)
+		denied, ok := errors.AsType[*DeniedError](err)
+		if !ok {
+			f.place = place
+			return err
+		}
+		left := time.Until(deadline)
+		if denied.Limit != LimitInFlight && denied.RetryAfter > left || left <= 0 {
+			line.stuck = time.Now()
+			return denied
+		}
+		if err := sleep(f.ctx, min(left, minPoll+rand.N(maxPoll-minPoll)), wake); err != nil {
+			return err
+		}
+	}
+}
+
+// takeFirst takes units for the first in line, from the line's lease if there is
+// one that has enough.
+func (t *Transport) takeFirst(f *trip, line *line) error {
+	c, api, cost := f.charge.Caller, f.charge.API, f.charge.Units
+	if t.LeaseUnits <= cost {
+		d, err := t.Ledger.Take(f.ctx, c, api, cost)
+		if err == nil {
+			f.charge = d.Charge
+		}
+		return err
+	}
+	if line.lease != nil && !line.lease.Spend(cost) {
+		old := line.lease
+		line.lease = nil
+		if err := old.Return(f.ctx); err != nil {
+			return err
+		}
+	}
+	if line.lease == nil {
+		lease, err := t.Ledger.Lease(f.ctx, c, api, cost, t.LeaseUnits)
+		if err != nil {
+			return err
+		}
+		line.lease = lease
+	}
+	f.charge.At = line.lease.charge.At
+	return nil
+}
+
+// sleep waits, but no longer than until wake is closed.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-wake:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
