@@ -9,28 +9,15 @@ type recollection struct {
 	streak int    // faults of items since something last worked
 }
 
-// memory holds the recollections of the jobs that this process runs, and the
-// gates of their accounts. It is safe for concurrent use.
+// memory holds the recollections of the jobs that this process runs. It is safe
+// for concurrent use.
 type memory struct {
-	mu    sync.Mutex
-	jobs  map[string]recollection
-	gates map[string]*gate
+	mu   sync.Mutex
+	jobs map[string]recollection
 }
 
 func newMemory() *memory {
-	return &memory{jobs: make(map[string]recollection), gates: make(map[string]*gate)}
-}
-
-// gate returns the gate of an account, made for at most so many calls at once.
-func (m *memory) gate(account string, most int) *gate {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g := m.gates[account]
-	if g == nil {
-		g = newGate(most)
-		m.gates[account] = g
-	}
-	return g
+	return &memory{jobs: make(map[string]recollection)}
 }
 
 func (m *memory) get(job string) recollection {

@@ -36,7 +36,6 @@ type slice struct {
 	job      jobs.Job // the row as last returned
 	ref      jobs.TaskRef
 	box      Mailbox
-	gate     *gate     // of the job's account
 	over     time.Time // when to start no more work
 	progress bool      // something was committed
 	lasting  recollection
@@ -90,7 +89,6 @@ func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
 	s := &slice{
 		handler: h, job: job, ref: job.Ref(),
 		over: h.end(ctx, claimed), lasting: h.memory.get(job.ID),
-		gate: h.memory.gate(job.Account, h.opts.InFlight),
 	}
 	if s.ref.Epoch != ref.Epoch {
 		// The row was taken over from a run that died. This task's id belongs
