@@ -87,6 +87,8 @@ type App struct {
 	addr   net.Addr
 	parts  []part
 	undo   cleanups
+
+	settings *publisher
 }
 
 // New checks the surroundings and assembles the parts of the roles; nothing
@@ -157,6 +159,8 @@ func (a *App) assemble(ctx context.Context) error {
 		return err
 	}
 	a.undo.add("close store", a.store.Close)
+	a.settings = newPublisher(a.store, a.ledger, projects, a.opts.Log)
+	a.parts = append(a.parts, part{"settings", a.settings.Run})
 	if a.has(RoleWorker) {
 		if err := a.addWorkers(gmail); err != nil {
 			return err
@@ -267,6 +271,7 @@ func (a *App) Run(ctx context.Context) error {
 		a.opts.Log.Warn("quota time runs faster than the clock; never do this against Google", zap.Int("scale", a.cfg.Scale))
 	}
 	a.opts.Log.Info("running", fields...)
+	a.settings.look(ctx) // before the first decision
 	err := runParts(ctx, a.opts.Log, a.parts)
 	return errors.Join(err, a.Close())
 }

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"headroom/internal/store"
+	"headroom/quota"
+
+	"go.uber.org/zap"
+)
+
+// How often a process looks whether the ledger goes by the store's settings, and
+// how long a look may take.
+const (
+	settingsPeriod  = 2 * time.Second
+	settingsTimeout = 5 * time.Second
+)
+
+// A publisher keeps the ledger's live settings those of the store. Whoever
+// changes settings publishes them, and the processes learn of them with their
+// next decision; the publisher is for a Redis that has lost them, or did not
+// answer when they were changed. Where nothing was ever set it does nothing.
+type publisher struct {
+	store  *store.Store
+	ledger *quota.Ledger
+	apis   map[[2]string]bool // project and API of which the ledger knows
+	log    *zap.Logger
+	told   map[[2]string]uint32 // revisions of Redis that the store does not know
+}
+
+func newPublisher(s *store.Store, ledger *quota.Ledger, projects map[string]quota.Project, log *zap.Logger) *publisher {
+	p := &publisher{store: s, ledger: ledger, log: log.Named("settings"), apis: map[[2]string]bool{}, told: map[[2]string]uint32{}}
+	for name, project := range projects {
+		for _, list := range project.Lists {
+			p.apis[[2]string{name, list.API}] = true
+		}
+	}
+	return p
+}
+
+// Run looks until ctx ends, and returns nil then. A look that fails is logged,
+// and the next one tries again.
+func (p *publisher) Run(ctx context.Context) error {
+	tick := time.NewTicker(settingsPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			p.look(ctx)
+		}
+	}
+}
+
+// look publishes the settings that the ledger lacks.
+func (p *publisher) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
+	defer cancel()
+	all, err := p.store.Settings(ctx)
+	if err != nil && ctx.Err() == nil {
+		p.log.Error("read quota settings", zap.Error(err))
+	}
+	for _, s := range all {
+		if !p.apis[[2]string{s.Project, s.API}] {
+			continue
+		}
+		if err := p.compare(ctx, s); err != nil && ctx.Err() == nil {
+			p.log.Warn("quota settings not published; the next look tries again",
+				zap.String("project", s.Project), zap.String("api", s.API), zap.Uint32("revision", s.Revision), zap.Error(err))
+		}
+	}
+}
+
+// compare publishes one project's settings for one API if the ledger goes by
+// older ones. Others of the same or a later revision come from another store.
+func (p *publisher) compare(ctx context.Context, s store.Setting) error {
+	want, err := liveOf(s)
+	if err != nil {
+		return err
+	}
+	now, err := p.ledger.Live(ctx, s.Project, s.API)
+	if err != nil {
+		return err
+	}
+	fields := []zap.Field{zap.String("project", s.Project), zap.String("api", s.API),
+		zap.Uint32("revision", s.Revision), zap.Uint32("revision_in_redis", now.Revision)}
+	switch key := [2]string{s.Project, s.API}; {
+	case now.Revision < want.Revision:
+		if _, err := p.ledger.Publish(ctx, s.Project, s.API, want); err != nil {
+			return err
+		}
+		p.log.Info("quota settings published", fields...)
+	case !sameLive(now, want) && p.told[key] != now.Revision:
+		p.told[key] = now.Revision
+		p.log.Warn("Redis has quota settings that this store does not know; they hold until the next headroom quota set", fields...)
+	}
+	return nil
+}
+
+// sameLive reports whether two live settings are the same, revision and all.
+func sameLive(a, b quota.Live) bool {
+	return a.Revision == b.Revision && a.Mode == b.Mode && slices.Equal(a.Changes, b.Changes)
+}
+
+// liveOf reads what the store keeps of live settings. Nothing set is the zero
+// Live.
+func liveOf(s store.Setting) (quota.Live, error) {
+	var live quota.Live
+	if s.Revision == 0 {
+		return live, nil
+	}
+	if err := json.Unmarshal(s.Live, &live); err != nil {
+		return quota.Live{}, fmt.Errorf("quota settings of %s, %s, revision %d in the store: %w", s.Project, s.API, s.Revision, err)
+	}
+	live.Revision = s.Revision
+	return live, nil
+}
