@@ -31,7 +31,13 @@ func (f *trip) receive(resp *http.Response) {
 	case refuses(resp.StatusCode):
 		body.readRefusal(resp)
 	case f.parts > 0 && resp.Header.Get("Content-Encoding") == "":
-		f.reader = newPartReader(resp.Header.Get("Content-Type"), f.judge)
+		date := resp.Header.Get("Date") // the parts' clock; they seldom say it themselves
+		f.reader = newPartReader(resp.Header.Get("Content-Type"), func(status int, header http.Header, body []byte) {
+			if header.Get("Date") == "" {
+				header.Set("Date", date)
+			}
+			f.judge(status, header, body)
+		})
 	}
 	body.stop = context.AfterFunc(f.ctx, f.end)
 	resp.Body = body

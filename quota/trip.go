@@ -96,7 +96,11 @@ func (f *trip) judge(status int, header http.Header, body []byte) {
 	if r.Scope == ScopeNone {
 		return
 	}
-	f.ledger.metrics.refusals.WithLabelValues(f.charge.API, string(r.Scope)).Inc()
+	m := f.ledger.metrics
+	m.refusals.WithLabelValues(f.charge.API, string(r.Scope)).Inc()
+	if r.Absurd {
+		m.absurdDeadlines.WithLabelValues(string(r.Scope)).Inc()
+	}
 	for i, old := range f.refusals {
 		if old.Scope == r.Scope {
 			if r.Wait > old.Wait {
