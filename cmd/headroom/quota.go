@@ -19,7 +19,7 @@ func newQuota(g *globals) *cobra.Command {
 		Use:     "quota",
 		Short:   "Show what Google lets through and what calls cost",
 		Example: "  headroom quota prices gmail-2026-10",
-	}, newQuotaPrices(g), newQuotaSet(g), newQuotaHistory(g))
+	}, newQuotaShow(g), newQuotaExplain(g), newQuotaPrices(g), newQuotaSet(g), newQuotaHistory(g))
 }
 
 func newQuotaPrices(g *globals) *cobra.Command {

@@ -135,9 +135,10 @@ func (a *App) assemble(ctx context.Context) error {
 	}
 	a.undo.add("close redis", a.redis.Close)
 
+	journal := quota.NewJournal(quota.JournalOptions{Process: processName(), Registerer: a.opts.Registry})
 	ledger := quota.Options{
 		Redis: a.redis.ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
-		Fresh: a.opts.FreshRedis, FailOpen: a.cfg.Quota.FailOpen, Log: a.opts.Log, Registerer: a.opts.Registry,
+		Fresh: a.opts.FreshRedis, FailOpen: a.cfg.Quota.FailOpen, Journal: journal, Log: a.opts.Log, Registerer: a.opts.Registry,
 	}
 	if a.opts.LedgerFunc != nil {
 		a.opts.LedgerFunc(&ledger)
@@ -145,6 +146,8 @@ func (a *App) assemble(ctx context.Context) error {
 	if a.ledger, err = quota.NewLedger(ledger); err != nil {
 		return err
 	}
+	// The first part to run, so the last to stop: it writes down what the others did.
+	a.parts = append(a.parts, part{"quota journal", journal.Run})
 	var gmail *google.Google
 	if a.has(RoleWorker) {
 		if gmail, err = a.newGoogle(); err != nil {

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"headroom/internal/app"
+
+	"github.com/spf13/cobra"
+)
+
+func newQuotaShow(g *globals) *cobra.Command {
+	var f quotaFlags
+	cmd := &cobra.Command{
+		Use:   "show ACCOUNT|PROJECT",
+		Short: "Show how full the quota is, by whom, and who waits for what",
+		Long: `Show the quota of an account, or of a whole Google Cloud project: how full each
+window is and which lane filled it, what is left to each lane up to its ceiling and
+who set that, cool-downs, calls in flight, bytes, settings that were changed live,
+and who waits for what until when. What has an @ is an account.
+
+It needs no running process: it asks Redis and the store, and charges nothing.
+With --watch it looks again every second until it is interrupted.
+
+Exit codes: 0 shown, 1 failed (Redis does not answer), 2 wrong usage or settings,
+or no such account or project.`,
+		Example: `  headroom quota show ann@example.com --watch
+  headroom quota show my-project --json`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, g, args[0], func(ctx context.Context, r *app.QuotaReader) (any, func(*page), error) {
+				s, err := r.State(ctx)
+				return s, func(p *page) { writeState(p, s) }, err
+			})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// quotaFlags are those of the commands that read the quota.
+type quotaFlags struct {
+	project string
+	watch   bool
+	limit   time.Duration // 0: none
+}
+
+func (f *quotaFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.project, "project", "", "the account's Google Cloud `PROJECT`, if the store does not know the account")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "look again every second until interrupted")
+	cmd.Flags().DurationVar(&f.limit, "for", 0, "stop watching after this `DURATION`")
+}
+
+// watchQuotaEvery is the time between looks at the quota.
+const watchQuotaEvery = time.Second
+
+// look reads once: what to print as JSON, and how to write it for people.
+type look func(context.Context, *app.QuotaReader) (any, func(*page), error)
+
+// run looks once, or again and again.
+func (f *quotaFlags) run(cmd *cobra.Command, g *globals, name string, look look) (err error) {
+	if f.limit < 0 || f.limit > 0 && !f.watch {
+		return usagef("--for %s says how long to --watch", f.limit)
+	}
+	cfg, log, err := g.setUp(cmd)
+	if err != nil {
+		return err
+	}
+	r, err := app.ReadQuota(cmd.Context(), cfg, name, f.project, log)
+	if unknown, ok := errors.AsType[*app.UnknownNameError](err); ok {
+		return &usageError{unknown}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	ctx, cancel := cmd.Context(), func() {}
+	if f.limit > 0 {
+		ctx, cancel = context.WithTimeout(ctx, f.limit)
+	}
+	defer cancel()
+	v := quotaView{cmd: cmd, json: g.json, watch: f.watch, colours: colours(cmd.OutOrStdout())}
+	tick := time.NewTicker(watchQuotaEvery)
+	defer tick.Stop()
+	for {
+		value, write, err := look(ctx, r)
+		if f.watch && ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := v.show(value, write); err != nil || !f.watch {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// colours reports whether out shows colours.
+func colours(out io.Writer) bool {
+	return app.IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// quotaView prints look after look.
+type quotaView struct {
+	cmd     *cobra.Command
+	json    bool
+	watch   bool
+	colours bool
+	shown   bool // there was a look before
+}
+
+func (v *quotaView) show(value any, write func(*page)) error {
+	if v.json {
+		return printJSON(v.cmd, value)
+	}
+	p := &page{colours: v.colours, zone: time.Local}
+	switch {
+	case v.watch && v.colours:
+		p.WriteString("\x1b[H\x1b[2J")
+	case v.shown:
+		p.WriteString("\n")
+	}
+	v.shown = true
+	write(p)
+	_, err := v.cmd.OutOrStdout().Write(p.Bytes())
+	if err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}
+
+// page is a text for people.
+type page struct {
+	bytes.Buffer
+	colours bool
+	zone    *time.Location
+	now     time.Time // on the clock of Redis
+}
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// clock is a time of day with its zone, and with its date if that is another one.
+func (p *page) clock(t time.Time) string {
+	layout := "15:04:05.00 MST"
+	if t.In(p.zone).Format(time.DateOnly) != p.now.In(p.zone).Format(time.DateOnly) {
+		layout = "2006-01-02 " + layout
+	}
+	return t.In(p.zone).Format(layout)
+}
+
+// until is a moment, and how far off it is.
+func (p *page) until(t time.Time) string {
+	left := max(0, t.Sub(p.now))
+	round := 100 * time.Millisecond
+	if left > 10*time.Second {
+		round = time.Second
+	}
+	return fmt.Sprintf("until %s (in %s)", p.clock(t), left.Round(round))
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"headroom/internal/app"
+	"headroom/quota"
+
+	"github.com/dustin/go-humanize"
+)
+
+// writeState writes the quota of an account or a project.
+func writeState(p *page, s app.QuotaState) {
+	p.now = s.At
+	if s.Account != "" {
+		p.line("%s in project %s, %s", s.Account, s.Project, s.At.In(p.zone).Format("2006-01-02 15:04:05 MST"))
+	} else {
+		p.line("project %s, %s", s.Project, s.At.In(p.zone).Format("2006-01-02 15:04:05 MST"))
+	}
+	for _, a := range s.APIs {
+		p.line("\n%s (%s)", a.API, a.Prices)
+		for _, w := range a.Windows {
+			writeWindow(p, w)
+		}
+		w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+		for _, row := range facts(p, s, a) {
+			fmt.Fprintf(w, "  %s\t%s\n", row[0], row[1])
+		}
+		w.Flush()
+	}
+	writeWaiting(p, s)
+	p.line("\n%s", legend(p))
+}
+
+func writeWindow(p *page, w app.QuotaWindow) {
+	p.line("  %-15s [%s] %s of %s used", w.Limit, windowBar(p, w), humanize.Comma(w.Used), humanize.Comma(w.Units))
+	var parts []string
+	for _, lane := range quota.Lanes {
+		parts = append(parts, fmt.Sprintf("%s %s", lane, humanize.Comma(w.Spent[lane])))
+	}
+	if w.Unknown > 0 {
+		parts = append(parts, "unknown lane "+humanize.Comma(w.Unknown))
+	}
+	p.line("    spent by %s", strings.Join(parts, ", "))
+	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	for _, l := range w.Lanes {
+		fmt.Fprintf(t, "    %s\t%s left\tto its ceiling of %s (%s)\t%s\n", l.Lane, humanize.Comma(l.Left), humanize.Comma(l.Ceiling), percent(l.Ceiling, w.Units), l.Source)
+	}
+	t.Flush()
+}
+
+func percent(part, whole int64) string {
+	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(whole))
+}
+
+// facts are what there is to say of an API besides its windows, each with a name.
+func facts(p *page, s app.QuotaState, a app.APIQuota) [][2]string {
+	var rows [][2]string
+	add := func(name, format string, args ...any) {
+		rows = append(rows, [2]string{name, fmt.Sprintf(format, args...)})
+	}
+	if a.Day != nil {
+		add("day", "%s of %s units of the project's budget used", humanize.Comma(a.Day.Used), humanize.Comma(a.Day.Budget))
+	}
+	for _, line := range closed(p, a) {
+		add("cool-down", "%s", line)
+	}
+	if !a.OfAll.UnknownUntil.IsZero() {
+		add("unknown", "Redis is new or lost its data; the background holds %s", p.until(a.OfAll.UnknownUntil))
+	}
+	if f := a.Flight; f != nil {
+		text := fmt.Sprintf("%d of %s", f.InFlight, byLane(f.Caps, func(n int64) string { return fmt.Sprint(n) }))
+		if f.Learned > 0 {
+			text += fmt.Sprintf("; Google allows %d, one more is tried %s", f.Learned, cmp.Or(zeroOr(f.CalmUntil, p), "with the next call"))
+		}
+		add("in flight", "%s", text)
+	}
+	if b := a.Bytes; b != nil {
+		add("bytes, 24 h", "%s of %s", humanize.Bytes(uint64(b.Used)), byLane(b.Caps, func(n int64) string { return humanize.Bytes(uint64(n)) }))
+	}
+	if text := settings(a.Settings, s.Account); text != "" {
+		add("set live", "%s", text)
+	}
+	if t := a.Spenders; t != nil {
+		text := fmt.Sprintf("%d in the last minute", t.Accounts)
+		for i, top := range t.Top {
+			text += fmt.Sprintf("%s %s %s", separator(i), top.User, humanize.Comma(top.Units))
+		}
+		add("accounts", "%s", text)
+	}
+	return rows
+}
+
+func separator(i int) string {
+	if i == 0 {
+		return "; most by"
+	}
+	return ","
+}
+
+func zeroOr(t time.Time, p *page) string {
+	if t.IsZero() {
+		return ""
+	}
+	return "at " + p.clock(t)
+}
+
+// byLane lists a number of each lane.
+func byLane(caps map[quota.Lane]int64, text func(int64) string) string {
+	var parts []string
+	for _, lane := range quota.Lanes {
+		parts = append(parts, fmt.Sprintf("%s (%s)", text(caps[lane]), lane))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// closed says who is closed until when, and what was lowered; "none" if nothing.
+func closed(p *page, a app.APIQuota) []string {
+	var lines []string
+	for _, of := range []struct {
+		who   string
+		scope *app.ScopeQuota
+	}{{"the account", a.User}, {"the project", &a.OfAll}} {
+		if of.scope == nil {
+			continue
+		}
+		if of.scope.ClosedUntil.After(p.now) {
+			lines = append(lines, fmt.Sprintf("Google refused: %s is closed to every lane %s", of.who, p.until(of.scope.ClosedUntil)))
+		}
+		if of.scope.Share < 1 {
+			lines = append(lines, fmt.Sprintf("Google refused: %s may use %.0f %% of its ceilings, recovering", of.who, 100*of.scope.Share))
+		}
+	}
+	if lines == nil {
+		lines = []string{"none"}
+	}
+	return lines
+}
+
+// settings says what was changed live for everybody and for the account. Of a
+// project, the changes of single accounts are counted.
+func settings(v quota.Live, account string) string {
+	if v.Revision == 0 {
+		return ""
+	}
+	var parts []string
+	if v.Mode != "" {
+		parts = append(parts, "mode="+string(v.Mode))
+	}
+	others := map[string]bool{}
+	for _, c := range v.Changes {
+		if c.User == "" || account != "" && strings.EqualFold(c.User, account) {
+			parts = append(parts, c.String())
+		} else {
+			others[strings.ToLower(c.User)] = true
+		}
+	}
+	if len(others) > 0 && account == "" {
+		parts = append(parts, fmt.Sprintf("%d account(s) with settings of their own", len(others)))
+	}
+	if parts == nil {
+		parts = []string{"nothing that holds here"}
+	}
+	return fmt.Sprintf("%s (revision %d)", strings.Join(parts, ", "), v.Revision)
+}
+
+// maxShownJobs is how many waiting jobs are shown.
+const maxShownJobs = 20
+
+func writeWaiting(p *page, s app.QuotaState) {
+	p.line("\nwaiting")
+	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	n := 0
+	for i, j := range s.Jobs {
+		n++
+		if i < maxShownJobs {
+			fmt.Fprintf(t, "  %s\tfor %s\t%s\n", j.ID, j.For, p.until(j.Until))
+		}
+	}
+	if more := len(s.Jobs) - maxShownJobs; more > 0 {
+		fmt.Fprintf(t, "  and %d more jobs\t\t\n", more)
+	}
+	for _, a := range s.APIs {
+		for _, w := range a.Waiting {
+			n++
+			how := "calls that were sent away"
+			if w.Waits {
+				how = "calls in place"
+			}
+			if w.Process != "" {
+				how += " in " + w.Process
+			}
+			fmt.Fprintf(t, "  %s, %s\tfor %s of %s (%s)\trefused %s lately, waits of up to %s\n", w.Lane, how, w.Limit, a.API, w.Bound, often(w.Calls), milliseconds(w.Wait))
+		}
+	}
+	if n == 0 {
+		fmt.Fprintln(t, "  nobody")
+	}
+	t.Flush()
+}
+
+func often(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return humanize.Comma(n) + " times"
+}
+
+// milliseconds is a wait as people read it.
+func milliseconds(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
