@@ -62,7 +62,7 @@ func (l *Ledger) Depart(ctx context.Context, c Caller, api string) (*Departure, 
 // noPlace takes note of a call that got no place.
 func (l *Ledger) noPlace(c Caller, api string, err error) {
 	if denied, ok := errors.AsType[*DeniedError](err); ok {
-		l.metrics.count(c, "denied", denied.Limit)
+		l.metrics.denied(c, denied.Limit, denied.Bound)
 		l.journal.decided(c, api, 0, Decision{}, err)
 	}
 }
@@ -176,13 +176,12 @@ func (d *Departure) land(ctx context.Context, bytes int64, r Refusal, calls int6
 		if err = d.book.breaker.broken(); err != nil {
 			return // while Redis does not answer, nobody is held up here
 		}
-		var count int64
-		if r.Scope == ScopeConcurrency {
-			count = d.count + calls - 1
+		if r.Scope != ScopeConcurrency {
+			calls = 0
 		}
 		p := d.book.rules.Load().plan(d.caller.User, d.caller.Lane)
 		var reply []int64
-		reply, err = l.flight(ctx, p, d.caller.User, "land", d.name, bytes, count, d.at.UnixMicro())
+		reply, err = l.flight(ctx, p, d.caller.User, "land", d.name, bytes, calls, d.at.UnixMicro(), d.count)
 		if err != nil {
 			err = fmt.Errorf("give back a place in flight: %w", err)
 			return

@@ -27,9 +27,10 @@
 -- to land
 -- ARGV[5]  name of the place
 -- ARGV[6]  bytes that came
--- ARGV[7]  calls that were in flight when this one departed; 0: it was not refused
---          for their number
+-- ARGV[7]  how many calls of Google's methods this one was, if it was refused for
+--          their number; else 0
 -- ARGV[8]  when it departed, in us
+-- ARGV[9]  how many had a place then, this one included
 -- to renew
 -- ARGV[5...]  names of places
 --
@@ -131,6 +132,12 @@ end
 
 local function land()
   local got, count = ARGV[6] + 0, ARGV[7] + 0
+  if count > 0 then
+    -- One that departed early may reach Google after those that departed later: it
+    -- was too many among all of them.
+    local there = call('ZCOUNT', places, string.format('(%.0f', now), '+inf')
+    count = count - 1 + math.max(ARGV[9] + 0, there)
+  end
   call('ZREM', places, ARGV[5])
   local lowered = 0
   if got > 0 then call('HINCRBY', known, 'h' .. hour, got) end
