@@ -17,13 +17,15 @@
 //	   │                   blocked  (the account or the project must act)
 //	   │
 //	   ├─ resume ─ paused     ◄── pause  ── queued, running or waiting
-//	   └─ start ── cancelled  ◄── cancel ── queued, running, waiting or paused
+//	   ├─ resume ─ blocked
+//	   └─ start ── cancelled  ◄── cancel ── queued, running, waiting, paused or blocked
 //
 // Pause and cancel go through the row. A job without an owner changes its state
 // at once; an owner finds out when it renews its lease, starts no more calls,
 // commits what is in flight, and then brings the job there. A job that has ended
 // starts over with start, whatever its end was; retry-failed makes one that
-// completed with failures go on with these only.
+// completed with failures go on with these only. Wherever a job is asked to go, it
+// goes on to completed when nothing is left to do by then.
 //
 // Invariants:
 //   - The store is the truth. A task that the queue lost is made again from the
@@ -31,5 +33,6 @@
 //   - The epoch rises whenever a job changes owner without the old owner's
 //     consent. It is part of the task id and of every write, so an owner that
 //     was given up for dead can do no harm when it comes back.
+//   - A job completes only when none of its items is pending.
 //   - Progress never spends a retry, and neither does waiting for quota.
 package jobs

@@ -22,6 +22,19 @@ var (
 	ErrExists = errors.New("exists already")
 )
 
+// A StateError says that a job's state does not allow what was asked for, and what
+// to do instead.
+type StateError struct {
+	Verb  string // what was asked for: "pause"
+	Job   string
+	State State
+	Next  string // what to do instead
+}
+
+func (e *StateError) Error() string {
+	return fmt.Sprintf("cannot %s %s, which is %s; %s", e.Verb, e.Job, e.State, e.Next)
+}
+
 // Class says what an answer of Google's means for the work.
 type Class string
 

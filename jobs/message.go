@@ -77,7 +77,8 @@ type Result struct {
 	RetryAt time.Time // set when deferred: not before
 }
 
-// Failure is one entry of a job's failure list.
+// Failure is one entry of a job's failure list: an item whose last attempt did not
+// succeed. It leaves the list when one does.
 type Failure struct {
 	Job      string    `json:"job"`
 	ID       string    `json:"id"`
@@ -87,4 +88,5 @@ type Failure struct {
 	Attempts int       `json:"attempts"`
 	FirstAt  time.Time `json:"first_at"`
 	LastAt   time.Time `json:"last_at"`
+	GivenUp  bool      `json:"given_up"` // else the item will be tried again by itself
 }

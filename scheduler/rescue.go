@@ -156,6 +156,9 @@ func (t *tick) takeOver(ctx context.Context, job jobs.Job, why cause) error {
 	if err != nil {
 		return err
 	}
+	if !taken.State.Live() { // somebody wanted it paused or cancelled, and it is now
+		return nil
+	}
 	return t.put(ctx, taken, why)
 }
 

@@ -29,10 +29,11 @@ const (
 
 // A Store holds the jobs.
 type Store interface {
-	// LiveJobs returns every job that is not in a terminal state.
+	// LiveJobs returns every job that must have a task or an owner.
 	LiveJobs(ctx context.Context) ([]jobs.Job, error)
 	// TakeOver raises a job's epoch and frees its lease, and returns the new
-	// row. It returns jobs.ErrStale when the job's epoch is no longer epoch.
+	// row, which may rest in a state that somebody wanted it in. It returns
+	// jobs.ErrStale when the job's epoch is no longer epoch.
 	TakeOver(ctx context.Context, id string, epoch int64) (jobs.Job, error)
 }
 

@@ -16,6 +16,8 @@
 //	too many failures in a row         Finish failed    nil
 //	the account or project must act    Finish blocked   nil
 //	the job has another owner          (nothing)        nil
+//	the job is wanted paused           EndSlice         nil
+//	or cancelled, and any of these     or as above      nil
 //
 // Invariants:
 //   - At most one slice of a job writes. The lease is renewed while the slice

@@ -28,7 +28,8 @@ func granted(job jobs.Job, lease time.Duration, asked, answered time.Time) time.
 // until release is called, which waits for the renewing goroutine. The context
 // that it returns ends, with jobs.ErrStale or the error of the store as its cause, when the
 // lease is lost: when the store says so, or when it could not be renewed for so
-// long that another run may have it by now.
+// long that another run may have it by now. When the store says that the job is
+// wanted in another state, the slice is asked to stop.
 func (s *slice) keepLease(ctx context.Context, claimed time.Time) (leased context.Context, release func()) {
 	leased, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -68,8 +69,12 @@ func (s *slice) renew(ctx context.Context, held time.Time) (err error) {
 		}
 		asked := time.Now()
 		attempt, cancel := context.WithDeadline(ctx, held.Add(lease))
-		last = s.opts.Store.Renew(attempt, s.ref, lease)
+		var job jobs.Job
+		job, last = s.opts.Store.Renew(attempt, s.ref, lease)
 		cancel()
+		if last == nil && job.Wanted != "" {
+			s.stop()
+		}
 		switch {
 		case last == nil:
 			held = asked

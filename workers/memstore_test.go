@@ -93,7 +93,7 @@ func (m *memStore) owned(ctx context.Context, op string, ref jobs.TaskRef, f fun
 	if j == nil {
 		return jobs.Job{}, jobs.ErrNotFound
 	}
-	if j.Ref() != ref || j.State.Terminal() || j.LeaseUntil.IsZero() {
+	if j.Ref() != ref || !j.State.Live() || j.LeaseUntil.IsZero() {
 		return jobs.Job{}, fmt.Errorf("%s %s: %w", op, ref.TaskID(), jobs.ErrStale)
 	}
 	if err := f(j); err != nil {
@@ -116,12 +116,16 @@ func (m *memStore) Claim(ctx context.Context, ref jobs.TaskRef, lease time.Durat
 	switch {
 	case j == nil:
 		return jobs.Job{}, jobs.ErrNotFound
-	case j.Epoch != ref.Epoch, j.State.Terminal(), ref.Slice > j.Slice:
+	case j.Epoch != ref.Epoch, !j.State.Live(), ref.Slice > j.Slice:
 		return j.Job, jobs.ErrStale
 	case ref.Slice < j.Slice:
 		return j.Job, jobs.ErrSliceDone
 	case j.LeaseUntil.After(now):
 		return j.Job, jobs.ErrHeld
+	case j.Wanted != "":
+		j.Epoch++
+		j.release()
+		return j.Job, jobs.ErrStale
 	case !j.LeaseUntil.IsZero():
 		j.Epoch++
 	}
@@ -129,9 +133,16 @@ func (m *memStore) Claim(ctx context.Context, ref jobs.TaskRef, lease time.Durat
 	return j.Job, nil
 }
 
-func (m *memStore) Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) error {
-	_, err := m.owned(ctx, "renew", ref, func(j *memJob) error { j.LeaseUntil = time.Now().Add(lease); return nil })
-	return err
+func (m *memStore) Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error) {
+	return m.owned(ctx, "renew", ref, func(j *memJob) error { j.LeaseUntil = time.Now().Add(lease); return nil })
+}
+
+// release gives the job's lease back, and brings the job where it is wanted.
+func (j *memJob) release() {
+	j.LeaseUntil = time.Time{}
+	if j.Wanted != "" {
+		j.State, j.Wanted, j.WaitingFor, j.WaitUntil = j.Wanted, "", "", time.Time{}
+	}
 }
 
 func (m *memStore) SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) error {
@@ -251,27 +262,38 @@ func (m *memStore) Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.
 
 func (m *memStore) EndSlice(ctx context.Context, ref jobs.TaskRef) (jobs.Job, error) {
 	return m.owned(ctx, "end", ref, func(j *memJob) error {
-		j.Slice, j.LeaseUntil = j.Slice+1, time.Time{}
+		j.Slice++
+		j.release()
 		return nil
 	})
 }
 
 func (m *memStore) Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.Job, error) {
 	return m.owned(ctx, "park", ref, func(j *memJob) error {
-		j.State, j.WaitingFor, j.WaitUntil, j.LeaseUntil = jobs.Waiting, p.For, p.Until, time.Time{}
+		j.State, j.WaitingFor, j.WaitUntil = jobs.Waiting, p.For, p.Until
 		switch {
 		case p.Refused:
 			j.Refusals, j.Requeued = j.Refusals+1, j.Requeued+1
 		case p.Failure != "":
 			j.Failures, j.LastError = j.Failures+1, p.Failure
 		}
+		j.release()
 		return nil
 	})
 }
 
 func (m *memStore) Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jobs.Job, error) {
 	return m.owned(ctx, "finish", ref, func(j *memJob) error {
-		j.State, j.LastError, j.LeaseUntil = f.State, f.Error, time.Time{}
+		completes := f.State == jobs.Completed || f.State == jobs.CompletedWithFailures
+		if completes && slices.ContainsFunc(j.items, func(i *memItem) bool { return !i.done }) {
+			j.Slice++
+			j.release()
+			return nil
+		}
+		if j.Wanted == jobs.Cancelled && !completes {
+			f.State = jobs.Cancelled
+		}
+		j.State, j.Wanted, j.LastError, j.LeaseUntil = f.State, "", f.Error, time.Time{}
 		return nil
 	})
 }

@@ -19,8 +19,9 @@ type Store interface {
 	// as well. A lease that ran out is taken over under a higher epoch, which
 	// the returned row carries.
 	Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error)
-	// Renew extends the lease to lease from now.
-	Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) error
+	// Renew extends the lease to lease from now. The row that it returns says
+	// whether the job is wanted in another state.
+	Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error)
 
 	// SaveProfile pins the profile's history id, unless one is pinned, and
 	// notes how many messages to expect.
@@ -46,11 +47,16 @@ type Store interface {
 	// Commit records results in one transaction.
 	Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Result) (jobs.Job, error)
 
-	// EndSlice gives the lease back and moves the job to its next slice.
+	// EndSlice, Park and Finish give the lease back. They bring a job that is
+	// wanted in another state there, which the returned row tells: then no task
+	// carries it any more.
+
+	// EndSlice moves the job to its next slice.
 	EndSlice(ctx context.Context, ref jobs.TaskRef) (jobs.Job, error)
-	// Park gives the lease back until a moment; the slice stays the same.
+	// Park puts the job aside until a moment; the slice stays the same.
 	Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.Job, error)
-	// Finish gives the lease back for good.
+	// Finish ends the job, unless items of it are pending again when it should
+	// complete: then the slice ends.
 	Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jobs.Job, error)
 
 	// Account returns an account, or jobs.ErrNotFound.

@@ -39,6 +39,10 @@ type slice struct {
 	over     time.Time // when to start no more work
 	progress bool      // something was committed
 	lasting  recollection
+	left     jobs.State // the state that the slice has left the job in; "": not yet, or lost
+
+	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
+	stop  func()          // may be called any number of times
 }
 
 // ProcessTask runs the slice that the task names. It returns nil when the task
@@ -90,6 +94,7 @@ func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
 		handler: h, job: job, ref: job.Ref(),
 		over: h.end(ctx, claimed), lasting: h.memory.get(job.ID),
 	}
+	defer s.listen()()
 	if s.ref.Epoch != ref.Epoch {
 		// The row was taken over from a run that died. This task's id belongs
 		// to the old epoch, so the work goes on under a task of the new one.

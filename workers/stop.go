@@ -3,14 +3,15 @@ package workers
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
 const (
 	// margin is what a slice keeps of its task's timeout for its last writes.
 	margin = 5 * time.Second
-	// drainGrace is how long what is in flight may take after the process was
-	// asked to stop.
+	// drainGrace is how long what is in flight may take after the slice was asked
+	// to stop.
 	drainGrace = 750 * time.Millisecond
 )
 
@@ -26,14 +27,36 @@ func (h *handler) end(ctx context.Context, start time.Time) time.Time {
 	return end
 }
 
-// errDraining is the cause with which the calls of a slice are ended when the
-// process stops.
-var errDraining = errors.New("the worker is shutting down")
+// errDraining is the cause with which the calls of a slice are ended when it should
+// stop.
+var errDraining = errors.New("the worker is shutting down, or the job is to rest")
+
+// listen makes the slice stop with the process, and when stop is called: because
+// the job is to be paused or cancelled. Done must be called, and waits for the
+// goroutine that listens.
+func (s *slice) listen() (done func()) {
+	drain, asked, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s.drain, s.stop = drain, sync.OnceFunc(func() { close(asked) })
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		select {
+		case <-s.handler.drain:
+		case <-asked:
+		case <-ended:
+			return
+		}
+		close(drain)
+	})
+	return func() {
+		close(ended)
+		listening.Wait()
+	}
+}
 
 // callContext returns the context for the slice's calls to Google, a child of
 // ctx that ends earlier: so long before the task's own deadline that what has
-// been fetched can still be committed, and a grace after the process was asked
-// to stop. Done must be called, and waits for the goroutine that watches.
+// been fetched can still be committed, and a grace after the slice was asked to
+// stop. Done must be called, and waits for the goroutine that watches.
 func (s *slice) callContext(ctx context.Context) (calls context.Context, done func()) {
 	calls, cancel := context.WithCancelCause(ctx)
 	stop := context.CancelFunc(func() {})
@@ -64,7 +87,7 @@ func (s *slice) callContext(ctx context.Context) (calls context.Context, done fu
 }
 
 // interrupted reports whether calls, from [slice.callContext], were cut off
-// because the process stops.
+// because the slice should stop.
 func interrupted(calls context.Context) bool {
 	return errors.Is(context.Cause(calls), errDraining)
 }

@@ -39,7 +39,7 @@ Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 			if err != nil {
 				return err
 			}
-			started, err := app.StartBackfill(cmd.Context(), cfg, args[0], log)
+			started, err := app.StartBackfill(cmd.Context(), cfg, args[0], jobs.Filter{}, log)
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 				if err != nil {
 					return err
 				}
-				failures, err := s.Failures(ctx, job.ID, "", maxShownFailures)
+				failures, err := s.Failures(ctx, job.ID, jobs.FailureFilter{}, "", maxShownFailures)
 				if err != nil {
 					return err
 				}

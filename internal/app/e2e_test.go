@@ -118,7 +118,7 @@ func (r *rig) run(roles ...app.Role) *app.App {
 
 func (r *rig) startBackfill() {
 	r.t.Helper()
-	started, err := app.StartBackfill(r.t.Context(), r.cfg, ann, zaptest.NewLogger(r.t))
+	started, err := app.StartBackfill(r.t.Context(), r.cfg, ann, jobs.Filter{}, zaptest.NewLogger(r.t))
 	if err != nil || !started.Created {
 		r.t.Fatalf("StartBackfill = %+v, %v", started, err)
 	}

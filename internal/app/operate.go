@@ -77,10 +77,10 @@ type Started struct {
 	Created bool     `json:"created"` // false: it was under way already
 }
 
-// StartBackfill starts the backfill of an account's mailbox: it makes the job's
-// row and puts its first slice on the queue. A backfill that is under way is
-// left alone. Nothing is written unless account, project and Redis are there.
-func StartBackfill(ctx context.Context, cfg config.Config, email string, log *zap.Logger) (started Started, err error) {
+// StartBackfill starts the backfill of an account's mailbox, or of the part of it
+// that the filter lets through: it makes the job's row and puts its first slice on
+// the queue. A backfill that is under way or paused is left alone. Nothing is written unless account, project and Redis are there.
+func StartBackfill(ctx context.Context, cfg config.Config, email string, filter jobs.Filter, log *zap.Logger) (started Started, err error) {
 	if _, err := Projects(cfg); err != nil {
 		return Started{}, err
 	}
@@ -109,9 +109,12 @@ func StartBackfill(ctx context.Context, cfg config.Config, email string, log *za
 	}
 	defer func() { err = errors.Join(err, redis.Close()) }()
 
-	started.Job, started.Created, err = s.StartBackfill(ctx, account.Email)
+	started.Job, started.Created, err = s.StartBackfill(ctx, account.Email, filter)
 	if err != nil {
 		return Started{}, err
+	}
+	if !started.Job.State.Live() {
+		return started, nil
 	}
 	if err := backfillQueue(redis, cfg).Put(ctx, started.Job.Ref()); err != nil {
 		// The row is the truth: the scheduler makes its task.

@@ -135,7 +135,7 @@ func requeue(ctx context.Context, o Options) (figures Figures, err error) {
 		if _, err := app.AddAccount(runCtx, cfg, requeueAccount, "bench", o.Log); err != nil {
 			return err
 		}
-		if _, err := app.StartBackfill(runCtx, cfg, requeueAccount, o.Log); err != nil {
+		if _, err := app.StartBackfill(runCtx, cfg, requeueAccount, jobs.Filter{}, o.Log); err != nil {
 			return err
 		}
 		return w.untilDone(runCtx)

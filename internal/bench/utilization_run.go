@@ -82,7 +82,7 @@ func (b backlog) run(ctx context.Context, o Options, redisURL, folder string, st
 			if _, err := app.AddAccount(runCtx, cfg, b.account(n), benchProject, o.Log); err != nil {
 				return err
 			}
-			if _, err := app.StartBackfill(runCtx, cfg, b.account(n), o.Log); err != nil {
+			if _, err := app.StartBackfill(runCtx, cfg, b.account(n), jobs.Filter{}, o.Log); err != nil {
 				return err
 			}
 		}

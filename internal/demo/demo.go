@@ -172,7 +172,7 @@ func (d *demo) work(ctx context.Context) error {
 		}
 	}
 	for _, email := range accounts {
-		if _, err := app.StartBackfill(ctx, d.cfg, email, d.opts.Log); err != nil {
+		if _, err := app.StartBackfill(ctx, d.cfg, email, jobs.Filter{}, d.opts.Log); err != nil {
 			return err
 		}
 	}

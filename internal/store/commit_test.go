@@ -127,13 +127,13 @@ func TestDeferredItemsComeBackWhenDue(t *testing.T) {
 	if due := must[time.Time](t)(s.NextDue(ctx, ref)); due.Sub(later).Abs() > 5*time.Second {
 		t.Errorf("NextDue = %s, want %s", due, later)
 	}
-	if list := must[[]jobs.Failure](t)(s.Failures(ctx, job.ID, "", 0)); len(list) != 0 {
+	if list := must[[]jobs.Failure](t)(s.Failures(ctx, job.ID, jobs.FailureFilter{GivenUp: true}, "", 0)); len(list) != 0 {
 		t.Errorf("an item that will be tried again is listed as a failure: %+v", list)
 	}
 
 	first := time.Now()
 	must[jobs.Job](t)(s.Commit(ctx, ref, []jobs.Result{{ID: "b", Outcome: jobs.ItemFailed, Failure: fault("two\x00")}}))
-	list := must[[]jobs.Failure](t)(s.Failures(ctx, job.ID, "", 0))
+	list := must[[]jobs.Failure](t)(s.Failures(ctx, job.ID, jobs.FailureFilter{GivenUp: true}, "", 0))
 	if len(list) != 1 {
 		t.Fatalf("Failures = %+v, want b", list)
 	}
@@ -142,7 +142,7 @@ func TestDeferredItemsComeBackWhenDue(t *testing.T) {
 		t.Errorf("first %s, last %s", f.FirstAt, f.LastAt)
 	}
 	f.FirstAt, f.LastAt = time.Time{}, time.Time{}
-	want := jobs.Failure{Job: job.ID, ID: "b", Phase: "fetch", Class: jobs.ClassTransient, Reason: "two", Attempts: 2}
+	want := jobs.Failure{Job: job.ID, ID: "b", Phase: "fetch", Class: jobs.ClassTransient, Reason: "two", Attempts: 2, GivenUp: true}
 	if f != want {
 		t.Errorf("failure = %+v, want %+v", f, want)
 	}
@@ -291,7 +291,7 @@ func TestListingsPage(t *testing.T) {
 		}
 	}
 	for after := ""; ; after = failures[len(failures)-1] {
-		page := must[[]jobs.Failure](t)(s.Failures(ctx, job.ID, after, 7))
+		page := must[[]jobs.Failure](t)(s.Failures(ctx, job.ID, jobs.FailureFilter{}, after, 7))
 		for _, f := range page {
 			failures = append(failures, f.ID)
 		}

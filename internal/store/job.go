@@ -2,24 +2,29 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"headroom/jobs"
 )
 
-// StartBackfill starts the backfill of an account's mailbox. A job that is
-// live already is returned as it is, with created false. One that has ended
+// StartBackfill starts the backfill of an account's mailbox, or of the part of it
+// that the filter lets through. There is one job for each filter. A job that is
+// live or paused is returned as it is, with created false. One that has ended
 // starts over: under the next epoch, queued, with its listing, items, counters
 // and failure list cleared. Stored messages stay, so they are not fetched
 // again; as long as there are any, the history id that was pinned before they
 // were read stays too, since what changed since then has yet to be read. Of
 // concurrent calls, one creates. The error is [jobs.ErrNotFound] when there is
-// no such account.
-func (s *Store) StartBackfill(ctx context.Context, email string) (job jobs.Job, created bool, err error) {
+// no such account, and a [*jobs.StateError] while the job is being cancelled.
+func (s *Store) StartBackfill(ctx context.Context, email string, filter jobs.Filter) (job jobs.Job, created bool, err error) {
+	if err := filter.Validate(); err != nil {
+		return jobs.Job{}, false, fmt.Errorf("start backfill of %q: %w", email, err)
+	}
 	for done := false; !done; {
 		err := s.write(ctx, func(ctx context.Context, x *tx) (err error) {
-			job, created, done, err = x.startBackfill(ctx, normal(email))
+			job, created, done, err = x.startBackfill(ctx, normal(email), filter.Normal())
 			return err
 		})
 		if err != nil {
@@ -31,8 +36,11 @@ func (s *Store) StartBackfill(ctx context.Context, email string) (job jobs.Job, 
 
 // startBackfill is one step of [Store.StartBackfill]; it is not done while an
 // ended job has items left to clear.
-func (x *tx) startBackfill(ctx context.Context, email string) (job jobs.Job, created, done bool, err error) {
-	r, err := x.load(ctx, jobs.BackfillID(email))
+func (x *tx) startBackfill(ctx context.Context, email string, filter jobs.Filter) (job jobs.Job, created, done bool, err error) {
+	r, err := x.load(ctx, filter.BackfillID(email))
+	if err == nil && r.Wanted == jobs.Cancelled {
+		return jobs.Job{}, false, false, beingCancelled("start", r)
+	}
 	if err == nil && !r.State.Terminal() {
 		return r.Job, false, true, nil
 	}
@@ -44,7 +52,7 @@ func (x *tx) startBackfill(ctx context.Context, email string) (job jobs.Job, cre
 		return jobs.Job{}, false, false, fmt.Errorf("account: %w", notFound(err))
 	}
 	if r == nil {
-		r, err = x.insertBackfill(ctx, email, project)
+		r, err = x.insertBackfill(ctx, email, project, filter)
 		done = err == nil
 	} else {
 		done, err = x.reset(ctx, r, project)
@@ -55,10 +63,14 @@ func (x *tx) startBackfill(ctx context.Context, email string) (job jobs.Job, cre
 	return r.Job, true, true, nil
 }
 
-func (x *tx) insertBackfill(ctx context.Context, email, project string) (*row, error) {
-	id := jobs.BackfillID(email)
-	_, err := x.ExecContext(ctx, `INSERT INTO jobs (id, kind, account, project, state, live, epoch, created_at, updated_at)
-		VALUES (?, ?, ?, ?, ?, TRUE, 1, ?, ?)`, id, jobs.MailBackfill, email, project, jobs.Queued, x.now, x.now)
+func (x *tx) insertBackfill(ctx context.Context, email, project string, filter jobs.Filter) (*row, error) {
+	id := filter.BackfillID(email)
+	text, err := json.Marshal(filter)
+	if err != nil {
+		return nil, fmt.Errorf("encode filter: %w", err)
+	}
+	_, err = x.ExecContext(ctx, `INSERT INTO jobs (id, kind, account, project, filter, state, live, epoch, created_at, updated_at)
+		VALUES (?, ?, ?, ?, ?, ?, TRUE, 1, ?, ?)`, id, jobs.MailBackfill, email, project, string(text), jobs.Queued, x.now, x.now)
 	if err != nil {
 		return nil, fmt.Errorf("insert job %q: %w", id, err)
 	}
@@ -70,15 +82,21 @@ func (x *tx) insertBackfill(ctx context.Context, email, project string) (*row, e
 const clearAtOnce = 2_000
 
 // reset turns an ended job into a new run of itself. It is not done, and only
-// cleared some items, when there are more of them than one transaction clears.
+// cleared some items, when there are more of them than one transaction clears;
+// the job counts as cancelled until then, so that nobody makes it go on with what
+// is left of them.
 func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err error) {
 	res, err := x.ExecContext(ctx, `DELETE FROM items WHERE job = ? AND id IN
 		(SELECT id FROM items WHERE job = ? LIMIT ?)`, r.num, r.num, clearAtOnce)
 	if err != nil {
 		return false, fmt.Errorf("clear items: %w", err)
 	}
-	if n, err := res.RowsAffected(); err != nil || n == clearAtOnce {
+	switch n, err := res.RowsAffected(); {
+	case err != nil:
 		return false, err
+	case n == clearAtOnce:
+		r.State = jobs.Cancelled
+		return false, x.save(ctx, r)
 	}
 	if _, err := x.ExecContext(ctx, "DELETE FROM failures WHERE job = ?", r.num); err != nil {
 		return false, fmt.Errorf("clear failures: %w", err)
@@ -91,7 +109,7 @@ func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err 
 	}
 	r.Job = jobs.Job{
 		Checkpoint: jobs.Checkpoint{HistoryID: pinned},
-		ID:         r.ID, Kind: r.Kind, Account: r.Account, Project: project,
+		ID:         r.ID, Kind: r.Kind, Account: r.Account, Project: project, Filter: r.Filter,
 		State: jobs.Queued, Epoch: r.Epoch + 1, CreatedAt: r.CreatedAt,
 	}
 	return true, x.save(ctx, r)
@@ -111,7 +129,12 @@ func (s *Store) Jobs(ctx context.Context) ([]jobs.Job, error) {
 	return list(ctx, s, scanJob, selectJob+"ORDER BY created_at, id")
 }
 
-// LiveJobs lists the jobs that are not in a terminal state, the oldest first.
+// AccountJobs lists the jobs of an account, the oldest first.
+func (s *Store) AccountJobs(ctx context.Context, email string) ([]jobs.Job, error) {
+	return list(ctx, s, scanJob, selectJob+"WHERE account = ? ORDER BY created_at, id", normal(email))
+}
+
+// LiveJobs lists the jobs that must have a task or an owner, the oldest first.
 func (s *Store) LiveJobs(ctx context.Context) ([]jobs.Job, error) {
 	return list(ctx, s, scanJob, selectJob+"WHERE live ORDER BY created_at, id")
 }

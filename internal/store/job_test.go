@@ -28,7 +28,7 @@ func TestStartBackfillOnceAtATime(t *testing.T) {
 			s = b
 		}
 		wg.Go(func() {
-			job, fresh, err := s.StartBackfill(t.Context(), "Ann@Example.com")
+			job, fresh, err := s.StartBackfill(t.Context(), "Ann@Example.com", jobs.Filter{})
 			if err != nil {
 				t.Errorf("StartBackfill = %v", err)
 			}
@@ -44,7 +44,7 @@ func TestStartBackfillOnceAtATime(t *testing.T) {
 	if created.Load() != 1 {
 		t.Errorf("%d calls created the job, want 1", created.Load())
 	}
-	if _, _, err := a.StartBackfill(t.Context(), "bob@example.com"); !errors.Is(err, jobs.ErrNotFound) {
+	if _, _, err := a.StartBackfill(t.Context(), "bob@example.com", jobs.Filter{}); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("an unknown account = %v, want ErrNotFound", err)
 	}
 	if _, err := a.Job(t.Context(), "backfill:bob@example.com"); !errors.Is(err, jobs.ErrNotFound) {
@@ -63,7 +63,7 @@ func TestRunAgainStartsOverAndKnowsWhatIsStored(t *testing.T) {
 		{ID: "a", Outcome: jobs.ItemFailed, Failure: &jobs.Failure{Phase: "fetch", Class: jobs.ClassItem, Reason: "backendError"}}}))
 	ended := must[jobs.Job](t)(s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.CompletedWithFailures, Error: "1 failed"}))
 
-	again, created, err := s.StartBackfill(ctx, ann)
+	again, created, err := s.StartBackfill(ctx, ann, jobs.Filter{})
 	if err != nil || !created {
 		t.Fatalf("StartBackfill = created %v, %v", created, err)
 	}
@@ -73,7 +73,7 @@ func TestRunAgainStartsOverAndKnowsWhatIsStored(t *testing.T) {
 	if diff := cmp.Diff(want, again); diff != "" {
 		t.Errorf("the new run (-want +got):\n%s", diff)
 	}
-	if list := must[[]jobs.Failure](t)(s.Failures(ctx, job.ID, "", 0)); len(list) != 0 {
+	if list := must[[]jobs.Failure](t)(s.Failures(ctx, job.ID, jobs.FailureFilter{GivenUp: true}, "", 0)); len(list) != 0 {
 		t.Errorf("the new run inherits failures: %+v", list)
 	}
 	if _, err := s.Claim(ctx, ended.Ref(), hour); !errors.Is(err, jobs.ErrStale) {
@@ -103,7 +103,7 @@ func TestRunAgainPinsAnewWhereNothingIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	must[jobs.Job](t)(s.Finish(t.Context(), job.Ref(), jobs.Finish{State: jobs.Failed}))
-	again, _, err := s.StartBackfill(t.Context(), ann)
+	again, _, err := s.StartBackfill(t.Context(), ann, jobs.Filter{})
 	if err != nil || again.Checkpoint.HistoryID != 0 {
 		t.Errorf("StartBackfill = history id %d, %v; want none pinned", again.Checkpoint.HistoryID, err)
 	}
@@ -123,7 +123,7 @@ func TestRunAgainClearsManyItems(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			_, fresh, err := s.StartBackfill(ctx, ann)
+			_, fresh, err := s.StartBackfill(ctx, ann, jobs.Filter{})
 			if err != nil {
 				t.Errorf("StartBackfill = %v", err)
 			}
@@ -152,7 +152,7 @@ func TestLiveJobsAreThoseNotTerminal(t *testing.T) {
 		if err := s.AddAccount(ctx, jobs.Account{Email: email, Project: "prod"}); err != nil {
 			t.Fatal(err)
 		}
-		job, _, err := s.StartBackfill(ctx, email)
+		job, _, err := s.StartBackfill(ctx, email, jobs.Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,14 +13,17 @@ import (
 // Claim takes the lease of the slice that ref names, for the owner to work on
 // the job, and returns its row. When the run that holds the lease let it run
 // out, the lease is taken under the next epoch, which fences off that run; the
-// caller must go on with the Ref of the returned job.
+// caller must go on with the Ref of the returned job. A job whose owner died on
+// the way to the state that somebody wanted it in is brought there, and not
+// claimed.
 //
 // The errors are [jobs.ErrNotFound]; [jobs.ErrStale] for another epoch, an
-// ended job, or a slice that is not yet due; [jobs.ErrSliceDone] for a slice
+// job that is paused or has ended, or a slice that is not yet due; [jobs.ErrSliceDone] for a slice
 // completed before; and [jobs.ErrHeld] while another run holds the lease. With
 // each but the first, the row is returned as it is.
 func (s *Store) Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error) {
 	var job jobs.Job
+	var steered error
 	err := s.write(ctx, func(ctx context.Context, x *tx) error {
 		r, err := x.load(ctx, ref.Job)
 		if err != nil {
@@ -27,12 +32,17 @@ func (s *Store) Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration
 		job = r.Job
 		now := fromMillis(x.now)
 		switch {
-		case r.Epoch != ref.Epoch, r.State.Terminal(), ref.Slice > r.Slice:
-			return fmt.Errorf("job is %s at epoch %d, slice %d: %w", r.State, r.Epoch, r.Slice, jobs.ErrStale)
+		case r.Epoch != ref.Epoch, !r.State.Live(), ref.Slice > r.Slice:
+			return r.stale()
 		case ref.Slice < r.Slice:
 			return fmt.Errorf("job is at slice %d: %w", r.Slice, jobs.ErrSliceDone)
 		case r.LeaseUntil.After(now):
 			return fmt.Errorf("until %s: %w", r.LeaseUntil.Format(time.RFC3339Nano), jobs.ErrHeld)
+		case r.Wanted != "":
+			r.Epoch++
+			x.release(r)
+			job, steered = r.Job, r.stale()
+			return x.save(ctx, r)
 		case !r.LeaseUntil.IsZero():
 			r.Epoch++
 		}
@@ -48,39 +58,62 @@ func (s *Store) Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration
 		job = r.Job
 		return nil
 	})
+	if err == nil {
+		err = steered
+	}
 	if err != nil {
 		return job, fmt.Errorf("claim %s: %w", ref.TaskID(), err)
 	}
 	return job, nil
 }
 
-// Renew makes the owner's lease last for another lease from now.
-func (s *Store) Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) error {
-	_, err := s.owned(ctx, ahead, ref, "renew lease", func(_ context.Context, x *tx, r *row) error {
+// Renew makes the owner's lease last for another lease from now, and returns the
+// job's row. When that says that the job is wanted in another state, the owner is
+// to make no more calls, and to end its slice.
+func (s *Store) Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error) {
+	return s.owned(ctx, ahead, ref, "renew lease", func(_ context.Context, x *tx, r *row) error {
 		r.LeaseUntil = x.after(lease)
 		return nil
 	})
-	return err
+}
+
+// release gives the job's lease back, and brings the job to the state that it is
+// wanted in, if any.
+func (x *tx) release(r *row) {
+	r.LeaseUntil = time.Time{}
+	if r.Wanted != "" {
+		x.bring(r, r.Wanted)
+	}
+}
+
+// bring brings a job without an owner to a state that it rests in.
+func (x *tx) bring(r *row, to jobs.State) {
+	r.State, r.Wanted = to, ""
+	r.WaitingFor, r.WaitUntil = "", time.Time{}
+	r.LeaseUntil, r.FinishedAt = time.Time{}, time.Time{}
+	if to.Terminal() {
+		r.FinishedAt = fromMillis(x.now)
+	}
 }
 
 // EndSlice completes the owner's slice: the job's next one is due, and nobody
-// owns it.
+// owns it. A job that is wanted in another state is there now.
 func (s *Store) EndSlice(ctx context.Context, ref jobs.TaskRef) (jobs.Job, error) {
 	return s.owned(ctx, ahead, ref, "end slice", func(_ context.Context, x *tx, r *row) error {
 		r.Slice++
-		r.LeaseUntil = time.Time{}
+		x.release(r)
 		return nil
 	})
 }
 
 // Park puts the job aside: the same slice is due again at p.Until, and nobody
 // owns it. A refusal counts as one, and as a trip back to the queue; a fault counts
-// as a failure; waiting for an item that is due later counts as neither.
+// as a failure; waiting for an item that is due later counts as neither. A job
+// that is wanted in another state is there now, and does not wait.
 func (s *Store) Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.Job, error) {
 	return s.owned(ctx, ahead, ref, "park", func(_ context.Context, x *tx, r *row) error {
 		r.State = jobs.Waiting
 		r.WaitingFor, r.WaitUntil = clean(p.For), fromMillis(toMillis(p.Until))
-		r.LeaseUntil = time.Time{}
 		switch {
 		case p.Refused:
 			r.Refusals++
@@ -89,28 +122,54 @@ func (s *Store) Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.J
 			r.Failures++
 			r.LastError = clean(p.Failure)
 		}
+		x.release(r)
 		return nil
 	})
 }
 
-// Finish ends the job in a terminal state, and nobody owns it.
+// Finish ends the job in a terminal state, and nobody owns it. A job that is
+// wanted cancelled completes if it can, and else is cancelled whatever its end
+// was. A job does not complete while items of it are pending, which they can be
+// again because somebody wants them retried: then the slice ends instead, as by
+// [Store.EndSlice].
 func (s *Store) Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jobs.Job, error) {
 	if !f.State.Terminal() {
 		return jobs.Job{}, fmt.Errorf("finish %s: state %q is not a terminal one", ref.TaskID(), f.State)
 	}
-	return s.owned(ctx, ahead, ref, "finish", func(_ context.Context, x *tx, r *row) error {
-		r.State = f.State
+	return s.owned(ctx, ahead, ref, "finish", func(ctx context.Context, x *tx, r *row) error {
+		completes := f.State == jobs.Completed || f.State == jobs.CompletedWithFailures
+		if completes {
+			switch pending, err := x.hasPending(ctx, r); {
+			case err != nil:
+				return err
+			case pending:
+				r.Slice++
+				x.release(r)
+				return nil
+			}
+		}
 		r.LastError = clean(f.Error)
-		r.WaitingFor, r.WaitUntil = "", time.Time{}
-		r.LeaseUntil = time.Time{}
-		r.FinishedAt = fromMillis(x.now)
+		if r.Wanted == jobs.Cancelled && !completes {
+			f.State = jobs.Cancelled
+		}
+		x.bring(r, f.State)
 		return nil
 	})
 }
 
+func (x *tx) hasPending(ctx context.Context, r *row) (bool, error) {
+	var one int
+	err := x.QueryRowContext(ctx, "SELECT 1 FROM items WHERE job = ? AND state = 'pending' LIMIT 1", r.num).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // TakeOver gives the owner of a job up for dead: the same slice is due again
-// under the next epoch. It fails with [jobs.ErrStale] when the job has left the
-// epoch that the caller saw, or has ended.
+// under the next epoch. A job that is wanted in another state is there now. It
+// fails with [jobs.ErrStale] when the job has left the epoch that the caller saw,
+// is paused or has ended.
 func (s *Store) TakeOver(ctx context.Context, id string, epoch int64) (jobs.Job, error) {
 	var job jobs.Job
 	err := s.write(ctx, func(ctx context.Context, x *tx) error {
@@ -118,11 +177,11 @@ func (s *Store) TakeOver(ctx context.Context, id string, epoch int64) (jobs.Job,
 		if err != nil {
 			return err
 		}
-		if r.Epoch != epoch || r.State.Terminal() {
-			return fmt.Errorf("job is %s at epoch %d: %w", r.State, r.Epoch, jobs.ErrStale)
+		if r.Epoch != epoch || !r.State.Live() {
+			return r.stale()
 		}
 		r.Epoch++
-		r.LeaseUntil = time.Time{}
+		x.release(r)
 		if err := x.save(ctx, r); err != nil {
 			return err
 		}

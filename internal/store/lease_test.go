@@ -80,7 +80,7 @@ func TestClaimTellsWhyNot(t *testing.T) {
 func TestClaimFencesARunWhoseLeaseRanOut(t *testing.T) {
 	s, job := claimed(t)
 	ctx := t.Context()
-	if err := s.Renew(ctx, job.Ref(), time.Millisecond); err != nil {
+	if _, err := s.Renew(ctx, job.Ref(), time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	taken := claimExpired(t, s, job.Ref())
@@ -97,10 +97,10 @@ func TestClaimFencesARunWhoseLeaseRanOut(t *testing.T) {
 
 func TestAnExpiredLeaseNobodyTookStillCounts(t *testing.T) {
 	s, job := claimed(t)
-	if err := s.Renew(t.Context(), job.Ref(), -time.Second); err != nil {
+	if _, err := s.Renew(t.Context(), job.Ref(), -time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Renew(t.Context(), job.Ref(), hour); err != nil {
+	if _, err := s.Renew(t.Context(), job.Ref(), hour); err != nil {
 		t.Errorf("Renew = %v, want the lease back", err)
 	}
 	if _, err := s.Claim(t.Context(), job.Ref(), hour); !errors.Is(err, jobs.ErrHeld) {
@@ -158,7 +158,7 @@ func TestTakeOver(t *testing.T) {
 	if _, err := s.TakeOver(ctx, job.ID, 1); !errors.Is(err, jobs.ErrStale) {
 		t.Errorf("a second TakeOver = %v, want ErrStale", err)
 	}
-	if err := s.Renew(ctx, job.Ref(), hour); !errors.Is(err, jobs.ErrStale) {
+	if _, err := s.Renew(ctx, job.Ref(), hour); !errors.Is(err, jobs.ErrStale) {
 		t.Errorf("the old owner renews: %v, want ErrStale", err)
 	}
 	taken = must[jobs.Job](t)(s.Claim(ctx, taken.Ref(), hour))
@@ -182,7 +182,7 @@ func TestEveryWriteIsFenced(t *testing.T) {
 	unowned := must[jobs.Job](t)(s.Job(ctx, job.ID))
 
 	calls := map[string]func(ref jobs.TaskRef) error{
-		"Renew":          func(r jobs.TaskRef) error { return s.Renew(ctx, r, hour) },
+		"Renew":          func(r jobs.TaskRef) error { _, err := s.Renew(ctx, r, hour); return err },
 		"SaveProfile":    func(r jobs.TaskRef) error { return s.SaveProfile(ctx, r, jobs.Profile{Messages: 9, HistoryID: 9}) },
 		"AddListed":      func(r jobs.TaskRef) error { _, err := s.AddListed(ctx, r, jobs.Page{IDs: []string{"b"}}); return err },
 		"RestartListing": func(r jobs.TaskRef) error { return s.RestartListing(ctx, r) },

@@ -80,14 +80,3 @@ func scanMessage(scan func(...any) error, m *jobs.Message) error {
 	}
 	return nil
 }
-
-// Failures lists the items that a job gave up, by id, from those after afterID,
-// at most limit ([DefaultPage] if zero or less). An item that will be tried
-// again is not among them.
-func (s *Store) Failures(ctx context.Context, jobID, afterID string, limit int) ([]jobs.Failure, error) {
-	return list(ctx, s, func(scan func(...any) error, f *jobs.Failure) error {
-		return scan(&f.Job, &f.ID, &f.Phase, &f.Class, &f.Reason, &f.Attempts, millis{&f.FirstAt}, millis{&f.LastAt})
-	}, `SELECT jobs.id, f.id, f.phase, f.class, f.reason, f.attempts, f.first_at, f.last_at
-		FROM failures AS f JOIN jobs ON jobs.num = f.job
-		WHERE jobs.id = ? AND f.given_up AND f.id > ? ORDER BY f.id LIMIT ?`, jobID, afterID, page(limit))
-}

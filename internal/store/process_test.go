@@ -79,7 +79,7 @@ func work(ctx context.Context, s *store.Store, ref jobs.TaskRef, endless bool, o
 		if _, err := s.Commit(ctx, ref, results); err != nil {
 			return err
 		}
-		if err := s.Renew(ctx, ref, 200*time.Millisecond); err != nil {
+		if _, err := s.Renew(ctx, ref, 200*time.Millisecond); err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "committed")

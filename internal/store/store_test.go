@@ -77,7 +77,7 @@ func start(t testing.TB, s *store.Store) jobs.Job {
 	if err := s.AddAccount(t.Context(), jobs.Account{Email: ann, Project: "prod"}); err != nil && !errors.Is(err, jobs.ErrExists) {
 		t.Fatal(err)
 	}
-	job, _, err := s.StartBackfill(t.Context(), ann)
+	job, _, err := s.StartBackfill(t.Context(), ann, jobs.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

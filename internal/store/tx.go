@@ -82,9 +82,14 @@ func (s *Store) owned(ctx context.Context, u urgency, ref jobs.TaskRef, verb str
 // ownedBy returns [jobs.ErrStale] unless ref names the slice that holds the
 // job's lease. A lease that ran out still counts while nobody took it over.
 func (r *row) ownedBy(ref jobs.TaskRef) error {
-	if r.Epoch == ref.Epoch && r.Slice == ref.Slice && !r.LeaseUntil.IsZero() && !r.State.Terminal() {
+	if r.Epoch == ref.Epoch && r.Slice == ref.Slice && !r.LeaseUntil.IsZero() && r.State.Live() {
 		return nil
 	}
+	return r.stale()
+}
+
+// stale says where the job is, to a caller that believes it elsewhere.
+func (r *row) stale() error {
 	return fmt.Errorf("job %s is %s at epoch %d, slice %d: %w", r.ID, r.State, r.Epoch, r.Slice, jobs.ErrStale)
 }
 

@@ -23,7 +23,7 @@ func many(t *testing.T, s *store.Store, n int) []jobs.TaskRef {
 		if err := s.AddAccount(t.Context(), jobs.Account{Email: email, Project: "prod"}); err != nil {
 			t.Fatal(err)
 		}
-		job, _, err := s.StartBackfill(t.Context(), email)
+		job, _, err := s.StartBackfill(t.Context(), email, jobs.Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestRenewalsGoFirst(t *testing.T) {
 		})
 	}
 	wg.Go(func() {
-		if err := s.Renew(ctx, refs[1], 2*hour); err != nil {
+		if _, err := s.Renew(ctx, refs[1], 2*hour); err != nil {
 			t.Errorf("Renew = %v", err)
 		}
 		listed.Range(func(k, _ any) bool { before.Store(k, true); return true })
