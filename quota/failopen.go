@@ -291,7 +291,7 @@ func (b *breaker) admit(p *plan, c Caller, cost int64, cause error) (Decision, e
 		b.metrics.count(c, "error", "")
 		return Decision{}, fmt.Errorf("%w; of %s, %d units are more than may be spent without it", cause, denied.usage.Limit, cost)
 	default:
-		b.metrics.count(c, "denied", denied.usage.Limit)
+		b.metrics.denied(c, denied.usage.Limit, denied.bound)
 		return Decision{}, &DeniedError{
 			Caller: c, Cost: cost, Limit: denied.usage.Limit, Bound: denied.bound,
 			Used: denied.usage.Used, Ceiling: denied.usage.Ceiling, RetryAfter: denied.wait, At: now.Add(denied.wait),

@@ -229,7 +229,7 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	p := b.rules.Load().plan(c.User, c.Lane)
 	if l.now == nil && cost <= p.most {
 		if denied := l.denials.recall(c, api, cost); denied != nil {
-			l.metrics.count(c, "denied", denied.Limit)
+			l.metrics.denied(c, denied.Limit, denied.Bound)
 			return Decision{}, denied
 		}
 	}
@@ -382,7 +382,7 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 		l.metrics.count(c, "never", u.Limit)
 		return Decision{}, fmt.Errorf("%w: %d units, but lane %s may fill %s up to %d only", ErrNeverFits, cost, c.Lane, u.Limit, u.Ceiling)
 	}
-	l.metrics.count(c, "denied", u.Limit)
+	l.metrics.denied(c, u.Limit, boundParts[part])
 	d := time.Duration(min(wait, math.MaxInt64/1000)) * time.Microsecond
 	return Decision{}, &DeniedError{
 		Caller: c, Cost: cost, Limit: u.Limit, Bound: boundParts[part],

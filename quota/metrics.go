@@ -26,8 +26,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return &metrics{
 		decisions: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_quota_decisions_total",
-			Help: "Decisions of the ledger, by lane, outcome, and the limit that bound.",
-		}, []string{"lane", "outcome", "limit"}),
+			Help: "Decisions of the ledger, by lane, outcome, the limit that bound and the part of it that did.",
+		}, []string{"lane", "outcome", "limit", "bound"}),
 		units: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_quota_units_total",
 			Help: "Units charged, by lane.",
@@ -83,5 +83,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) count(c Caller, outcome, limit string) {
-	m.decisions.WithLabelValues(string(c.Lane), outcome, limit).Inc()
+	m.decisions.WithLabelValues(string(c.Lane), outcome, limit, "").Inc()
+}
+
+func (m *metrics) denied(c Caller, limit string, bound Bound) {
+	m.decisions.WithLabelValues(string(c.Lane), "denied", limit, string(bound)).Inc()
 }
