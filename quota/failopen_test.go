@@ -3,9 +3,6 @@ package quota_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"headroom/internal/localredis"
 	"headroom/quota"
 )
 
@@ -232,68 +230,15 @@ func TestALostRedisIsToldToo(t *testing.T) {
 	}
 }
 
-// slowRedis passes connections on to a Redis, and holds up its answers.
-type slowRedis struct {
-	addr  string
-	delay atomic.Int64 // of each piece of an answer
-	asked atomic.Int64 // pieces of questions that came while there was a delay
-}
-
-func newSlowRedis(t *testing.T, to string) *slowRedis {
+// slowed is a way to a Redis on which answers can be held up.
+func slowed(t *testing.T, to string) *localredis.Proxy {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := localredis.NewProxy(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &slowRedis{addr: ln.Addr().String()}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			client, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go s.pass(client, to)
-		}
-	}()
-	return s
-}
-
-func (s *slowRedis) pass(client net.Conn, to string) {
-	defer client.Close()
-	server, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	go func() {
-		defer server.Close()
-		_, _ = io.Copy(server, countingReader{client, s})
-	}()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := server.Read(buf)
-		if err != nil {
-			return
-		}
-		<-time.After(time.Duration(s.delay.Load()))
-		if _, err := client.Write(buf[:n]); err != nil {
-			return
-		}
-	}
-}
-
-type countingReader struct {
-	io.Reader
-	s *slowRedis
-}
-
-func (r countingReader) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	if n > 0 && r.s.delay.Load() > 0 {
-		r.s.asked.Add(1)
-	}
-	return n, err
+	t.Cleanup(p.Close)
+	return p
 }
 
 // TestASlowRedisCountsAsFailing: one that takes 2 s for an answer holds people up
@@ -302,14 +247,14 @@ func (r countingReader) Read(b []byte) (int, error) {
 func TestASlowRedisCountsAsFailing(t *testing.T) {
 	t.Parallel()
 	_, direct := ownRedis(t)
-	slow := newSlowRedis(t, direct.Options().Addr)
-	ledger, reg, _ := failOpen(t, newClient(t, slow.addr), ownPrefix(t), 6000, 100_000, 60)
+	slow := slowed(t, direct.Options().Addr)
+	ledger, reg, _ := failOpen(t, newClient(t, slow.Addr), ownPrefix(t), 6000, 100_000, 60)
 	caller := func(lane quota.Lane) quota.Caller {
 		return quota.Caller{Project: "p", User: "ann@example.com", Lane: lane}
 	}
 	eventually(t, func() (quota.Decision, error) { return ledger.Take(t.Context(), caller(quota.Backfill), "gmail", 1) })
 
-	slow.delay.Store(int64(2 * time.Second))
+	slow.Delay(2 * time.Second)
 	began := time.Now()
 	if d, err := ledger.Take(t.Context(), annPerson, "gmail", 5); err != nil || !d.Local {
 		t.Errorf("got %+v, %v, want a local decision", d, err)
@@ -326,10 +271,10 @@ func TestASlowRedisCountsAsFailing(t *testing.T) {
 		wait(t.Context(), 5*time.Millisecond)
 	}
 	// Of a question that was given up its connection is lost, and a new one says hello.
-	if n := slow.asked.Load(); calls < 100 || n > 20 {
+	if n := slow.Asked(); calls < 100 || n > 20 {
 		t.Errorf("of %d calls in 3.5 s, %d questions reached Redis, want a few", calls, n)
 	}
-	slow.delay.Store(0)
+	slow.Delay(0)
 	d := eventually(t, func() (quota.Decision, error) { return ledger.Take(t.Context(), caller(quota.Sync), "gmail", 1) })
 	if d.Local {
 		t.Error("a call of lane sync was let in locally")

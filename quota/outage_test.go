@@ -219,9 +219,9 @@ func TestThroughTimesWithoutRedis(t *testing.T) {
 	t.Run("slow", func(t *testing.T) {
 		t.Parallel()
 		_, direct := ownRedis(t)
-		slow := newSlowRedis(t, direct.Options().Addr)
-		without(t, newClient(t, slow.addr), 0,
-			func() error { slow.delay.Store(int64(2 * time.Second)); return nil },
-			func() error { slow.delay.Store(0); return nil })
+		slow := slowed(t, direct.Options().Addr)
+		without(t, newClient(t, slow.Addr), 0,
+			func() error { slow.Delay(2 * time.Second); return nil },
+			func() error { slow.Delay(0); return nil })
 	})
 }

@@ -80,7 +80,7 @@ func endingOf(err error, now time.Time) *ending {
 	case errors.Is(err, quota.ErrUnavailable):
 		// Nothing is known about the quota, so there is none: a wait, however
 		// long the ledger stays away, and never a failure of the job's.
-		return &ending{how: refused, label: "ledger-unavailable", why: err.Error(),
+		return &ending{how: refused, label: ledgerLabel, why: err.Error(),
 			wait: time.Second, until: now.Add(time.Second)}
 	case tooMany(err):
 		// Its pause in place was cut short, because the slice ends anyway.
@@ -102,6 +102,9 @@ func endingOf(err error, now time.Time) *ending {
 
 // googleLabel is the limit, in metrics, of a refusal by Google itself.
 const googleLabel = "google"
+
+// ledgerLabel is the same where the ledger gave no answer.
+const ledgerLabel = "ledger-unavailable"
 
 // boundText says for people which part of a limit bound.
 func boundText(b quota.Bound) string {

@@ -13,6 +13,10 @@ import (
 // Google named may lie beyond it.
 const maxBackoff = time.Minute
 
+// ledgerBackoff bounds the waits for a ledger that does not answer: asking costs it
+// nothing then, and when it answers, work is to go on within seconds.
+const ledgerBackoff = 5 * time.Second
+
 // A ParkedError tells Asynq to run the task again later. It is how a slice
 // waits, for quota, for a deferred item or for a fault to pass, and is no
 // failure: it spends no retry and counts in none of Asynq's statistics. Its
