@@ -178,3 +178,23 @@ func TestQuotaSetWithoutRedisIsRecorded(t *testing.T) {
 		t.Errorf("the last change = %q", got)
 	}
 }
+
+func TestConfigShowHasTheModesValues(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	type lane struct {
+		Ceiling, Floor, Pace float64
+		InFlight             int `json:"in_flight"`
+	}
+	shown := decode[struct {
+		Google struct {
+			Projects map[string]struct {
+				Mode  string
+				Lanes map[string]lane
+			}
+		}
+	}](t, s.headroom("config", "show", "--json", "--set", "google.projects.main.mode=adaptive", "--set", "google.projects.main.lanes.backfill.pace=0"))
+	main := shown.Google.Projects["main"]
+	if got, want := main.Lanes["backfill"], (lane{0.9, 0.5, 0, 7}); main.Mode != "adaptive" || got != want {
+		t.Errorf("project main has mode %s, backfill %+v, want adaptive and %+v", main.Mode, got, want)
+	}
+}

@@ -1,6 +1,9 @@
 package app
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"headroom/config"
@@ -70,4 +73,31 @@ func TestTheShownLanesAreTheModes(t *testing.T) {
 			t.Errorf("%s: to show the settings has changed them", mode)
 		}
 	}
+}
+
+// TestTheModesAreDocumented holds the table of docs/configuration.md to the modes.
+func TestTheModesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(name string, cell func(map[quota.Lane]quota.LaneSettings) string) {
+		t.Helper()
+		cells := []string{name}
+		for _, mode := range quota.Modes {
+			cells = append(cells, cell(mode.Lanes()))
+		}
+		if want := "| " + strings.Join(cells, " | ") + " |\n"; !strings.Contains(string(page), want) {
+			t.Errorf("docs/configuration.md has no row %s", want)
+		}
+	}
+	row("`interactive` ceiling, in flight", func(l map[quota.Lane]quota.LaneSettings) string {
+		return fmt.Sprintf("%v, %d", l[quota.Interactive].Ceiling, l[quota.Interactive].InFlight)
+	})
+	for _, lane := range []quota.Lane{quota.Sync, quota.Backfill} {
+		row(fmt.Sprintf("`%s` ceiling, pace, in flight", lane), func(l map[quota.Lane]quota.LaneSettings) string {
+			return fmt.Sprintf("%v, %v, %d", l[lane].Ceiling, l[lane].Pace, l[lane].InFlight)
+		})
+	}
+	row("`backfill` floor", func(l map[quota.Lane]quota.LaneSettings) string { return fmt.Sprint(l[quota.Backfill].Floor) })
 }

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headroom/quota"
+)
+
+// A RefusedError says that what was asked for cannot be. Nothing was written.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+func refusef(format string, args ...any) error { return &RefusedError{fmt.Errorf(format, args...)} }
+
+// check finds the APIs to which a request applies, and refuses what the price
+// lists do not allow.
+func (r QuotaRequest) check(scope QuotaScope, project quota.Project) (apis []string, err error) {
+	var lists []*quota.PriceList
+	var names, limits []string
+	for _, list := range project.Lists {
+		names = append(names, fmt.Sprintf("%s (%s)", list.Name, list.API))
+		if (r.API == "" || r.API == list.API) && (r.Prices == "" || r.Prices == list.Name) {
+			lists = append(lists, list)
+		}
+	}
+	if len(lists) == 0 {
+		wanted := r.Prices
+		if wanted == "" {
+			wanted = "of " + r.API
+		}
+		return nil, refusef("project %s has no price list %s; it has %s", scope.Project, wanted, strings.Join(names, ", "))
+	}
+	for _, list := range lists {
+		has := limitsOf(list)
+		limits = append(limits, has...)
+		if r.Limit == "" || slices.Contains(has, r.Limit) {
+			apis = append(apis, list.API)
+			if err := r.checkEdits(scope, list); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(apis) == 0 {
+		slices.Sort(limits)
+		return nil, refusef("no limit %q here; there are %s", r.Limit, strings.Join(slices.Compact(limits), ", "))
+	}
+	return apis, nil
+}
+
+// limitsOf names the limits of a list that settings may be for.
+func limitsOf(list *quota.PriceList) []string {
+	var limits []string
+	for name := range list.Limits {
+		limits = append(limits, name)
+	}
+	if list.API == "gmail" {
+		limits = append(limits, quota.LimitUserBytes)
+	}
+	return limits
+}
+
+func (r QuotaRequest) checkEdits(scope QuotaScope, list *quota.PriceList) error {
+	seen := map[string]bool{}
+	for _, e := range r.Edits {
+		if seen[e.name()] {
+			return refusef("%s is named twice", e.name())
+		}
+		seen[e.name()] = true
+		switch {
+		case e.Lane == "" && scope.Account != "":
+			return refusef("a mode is for a whole project: headroom quota set %s %s=...", scope.Project, keyMode)
+		case e.Lane == "" && scope.Limit != "":
+			return refusef("a mode is for all limits; leave out --limit")
+		case e.Lane == "" || e.Unset:
+			continue
+		}
+		c := quota.Change{User: scope.Account, Lane: e.Lane, Limit: scope.Limit, Key: e.Key, Value: e.To}
+		if err := c.Validate(list); err != nil {
+			return refusef("%s=%v: %w", e.name(), e.To, err)
+		}
+	}
+	return nil
+}
