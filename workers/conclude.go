@@ -16,7 +16,7 @@ import (
 // one.
 func (s *slice) conclude(ctx context.Context, end ending, outcome string) (string, error) {
 	end = s.orGiveUp(end)
-	name := map[how]string{goesOn: "continued", paused: "paused", refused: "refused", broke: "backed-off", lost: "lost"}[end.how]
+	name := map[how]string{goesOn: "continued", paused: "deferred", refused: "refused", broke: "backed-off", lost: "lost"}[end.how]
 	if end.how == ends {
 		name = string(end.fin.State)
 	}
@@ -29,6 +29,9 @@ func (s *slice) conclude(ctx context.Context, end ending, outcome string) (strin
 	}
 	if _, parked := errors.AsType[*ParkedError](err); err != nil && !parked {
 		return "error", err
+	}
+	if s.left != "" && !s.left.Live() {
+		outcome = string(s.left)
 	}
 	return outcome, err
 }
@@ -60,7 +63,22 @@ func (s *slice) handOver(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("end slice %s: %w", s.ref.TaskID(), err)
 	}
+	if s.rests(job) {
+		return nil
+	}
 	return s.queue.Put(ctx, job.Ref())
+}
+
+// rests notes the state in which the slice has left its job, and reports whether
+// it rests there as somebody wanted.
+func (s *slice) rests(job jobs.Job) bool {
+	s.left = job.State
+	if job.State.Live() {
+		return false
+	}
+	s.memory.forget(job.ID)
+	s.log.Info("job rests as asked", zap.String("job", job.ID), zap.String("state", string(job.State)))
+	return true
 }
 
 // waitForQuota parks a refused slice until the moment that was named, or for
@@ -110,8 +128,12 @@ func (s *slice) backOff(ctx context.Context, end ending) error {
 }
 
 func (s *slice) park(ctx context.Context, p jobs.Park, wait time.Duration) error {
-	if _, err := s.opts.Store.Park(ctx, s.ref, p); err != nil {
+	job, err := s.opts.Store.Park(ctx, s.ref, p)
+	if err != nil {
 		return fmt.Errorf("park job %s, which waits for %s: %w", s.job.ID, p.For, err)
+	}
+	if s.rests(job) {
+		return nil
 	}
 	return &ParkedError{Job: s.job.ID, For: p.For, Until: p.Until, Delay: max(wait, 0)}
 }
@@ -121,15 +143,19 @@ func (s *slice) finish(ctx context.Context, f jobs.Finish) error {
 	if err != nil {
 		return fmt.Errorf("finish job %s as %s: %w", s.job.ID, f.State, err)
 	}
+	s.left = job.State
+	if job.State.Live() { // items of it are to be tried again
+		return s.queue.Put(ctx, job.Ref())
+	}
 	if job.Short() {
 		s.log.Warn("the listing was far shorter than the profile promised", zap.String("job", job.ID),
 			zap.Int64("listed", job.Progress.Listed), zap.Int64("promised", job.Progress.Expected))
 	}
 	s.memory.forget(s.job.ID)
 	level := zap.InfoLevel
-	if f.State == jobs.Failed || f.State == jobs.Blocked { // someone should look
+	if job.State == jobs.Failed || job.State == jobs.Blocked { // someone should look
 		level = zap.ErrorLevel
 	}
-	s.log.Log(level, "job finished", zap.String("job", s.job.ID), zap.String("state", string(f.State)), zap.String("reason", f.Error))
+	s.log.Log(level, "job finished", zap.String("job", s.job.ID), zap.String("state", string(job.State)), zap.String("reason", f.Error))
 	return nil
 }
