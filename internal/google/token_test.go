@@ -67,6 +67,7 @@ func newDelegated(t *testing.T) (*fakegoogle.Server, *fakegoogle.Mailbox, *Mailb
 
 func TestManyCallsShareOneToken(t *testing.T) {
 	fake, _, m := newDelegated(t)
+	m.caller.MaxWait = 10 * time.Second // for a place: ten calls may be in flight at once
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
