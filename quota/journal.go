@@ -35,8 +35,9 @@ type Journal struct {
 	metrics *journalMetrics
 	ledger  *Ledger // set by NewLedger
 
-	mu    sync.Mutex
-	pages map[pageKey]*page
+	mu      sync.Mutex
+	pages   map[pageKey]*page
+	lowered map[lowered]struct{}
 }
 
 type pageKey struct{ project, api, user string }
@@ -63,7 +64,7 @@ type openNote struct {
 
 // NewJournal returns a journal, to be named by a ledger's [Options].
 func NewJournal(o JournalOptions) *Journal {
-	return &Journal{process: o.Process, metrics: newJournalMetrics(o.Registerer), pages: map[pageKey]*page{}}
+	return &Journal{process: o.Process, metrics: newJournalMetrics(o.Registerer), pages: map[pageKey]*page{}, lowered: map[lowered]struct{}{}}
 }
 
 // decided notes what became of a call. Looks are not noted. A nil journal notes
@@ -117,6 +118,9 @@ func (j *Journal) settled(charge Charge, units int64) {
 func (j *Journal) answered(charge Charge, r Refusal, until time.Time) {
 	if j == nil || r.Scope == ScopeNone {
 		return
+	}
+	if !until.IsZero() {
+		j.follow(charge, r.Scope)
 	}
 	j.note(charge.Caller, charge.API, Note{
 		At: time.Now(), Kind: NoteGoogle, Cost: charge.Units, Wait: r.Wait, Until: until, Scope: r.Scope, Reason: r.Reason,

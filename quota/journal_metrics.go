@@ -10,6 +10,7 @@ import (
 type journalMetrics struct {
 	users    *prometheus.HistogramVec
 	projects *prometheus.GaugeVec
+	learned  *prometheus.GaugeVec
 	dropped  prometheus.Counter
 }
 
@@ -25,6 +26,10 @@ func newJournalMetrics(reg prometheus.Registerer) *journalMetrics {
 			Name: "headroom_quota_project_headroom_ratio",
 			Help: "Share of a project's limit that was free after the process' last call, by project, API and limit.",
 		}, []string{"project", "api", "limit"}),
+		learned: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headroom_quota_learned_share",
+			Help: "Least share of their limits that those may use whom Google refused, as far as this process was refused, by API and scope; 1: all.",
+		}, []string{"api", "scope"}),
 		dropped: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_quota_journal_dropped_total",
 			Help: "Entries of the journal that memory had no room for.",

@@ -222,7 +222,7 @@ func TestJournalKeepsTheLastNotes(t *testing.T) {
 	})
 }
 
-// value is that of a metric without labels.
+// value is that of the only series of a counter or gauge; 0 if there is none.
 func value(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -231,10 +231,10 @@ func value(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	}
 	for _, f := range families {
 		if f.GetName() == name {
-			return f.GetMetric()[0].GetCounter().GetValue()
+			m := f.GetMetric()[0]
+			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	t.Fatalf("no metric %s", name)
 	return 0
 }
 
@@ -287,5 +287,35 @@ func TestJournalOutlastsRedis(t *testing.T) {
 	}
 	if n := find(notes, quota.NoteAdmitted, quota.Interactive); n == nil || n.Calls != int64(local)+1 {
 		t.Errorf("calls admitted, before and during the outage: %+v, want %d", n, local+1)
+	}
+}
+
+func TestJournalFollowsWhatRefusalsTookAway(t *testing.T) {
+	rdb := newClient(t, realRedis.Addr)
+	l, j, reg := newJournaled(t, rdb, 100) // a share of one half is whole again after a second
+	d, err := l.Take(t.Context(), quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}, "gmail", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Answered(t.Context(), d.Charge, quota.Refusal{Scope: quota.ScopeUser, Reason: "rateLimitExceeded", Wait: 10 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- j.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+	}()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		share := value(t, reg, "headroom_quota_learned_share")
+		if share > 0.3 && share < 0.9 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the share of an account that was refused = %v, want about a half", share)
+		}
 	}
 }

@@ -26,10 +26,14 @@ const (
 func (j *Journal) Run(ctx context.Context) error {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
+	learn := time.NewTicker(followEvery)
+	defer learn.Stop()
 	for {
 		select {
 		case <-tick.C:
 			j.flush(ctx, false)
+		case <-learn.C:
+			j.learn(ctx)
 		case <-ctx.Done():
 			j.flush(context.WithoutCancel(ctx), true)
 			return nil

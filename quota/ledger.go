@@ -361,7 +361,9 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 		for i := range usage {
 			usage[i].Used += granted
 		}
-		l.metrics.count(c, "admitted", "")
+		if cost > 0 { // a look is no decision
+			l.metrics.count(c, "admitted", "")
+		}
 		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(granted))
 		d := Decision{Charge: Charge{Caller: c, API: api, Units: granted, At: at}, Usage: usage}
 		if cost == 0 {
