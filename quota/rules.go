@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 )
 
@@ -30,6 +31,8 @@ func (l *Ledger) makeRules(b *book, live Live) (*rules, error) {
 		if err := c.Validate(b.list); err != nil {
 			return nil, fmt.Errorf("%s: %w", c, err)
 		}
+	}
+	for _, c := range slices.Concat(b.project.Changes, live.Changes) {
 		r.users[lower(c.User)] = nil
 	}
 	r.users[""] = nil
