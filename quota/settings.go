@@ -305,7 +305,7 @@ func lower(user string) string {
 
 // request packs the first argument of take and settle.
 func (p *plan) request(cost, want int64, now time.Time) []byte {
-	b := make([]byte, 0, 35+len(p.spec))
+	b := make([]byte, 0, 34+len(p.spec))
 	b = binary.LittleEndian.AppendUint32(b, uint32(cost))
 	b = binary.LittleEndian.AppendUint32(b, uint32(want))
 	b = binary.LittleEndian.AppendUint32(b, uint32(p.width))
@@ -318,9 +318,8 @@ func (p *plan) request(cost, want int64, now time.Time) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(end))
 	}
 	b = binary.LittleEndian.AppendUint32(b, p.revision)
-	b = append(b, 0)
 	if p.lending {
-		b[len(b)-1] = 1
+		b[12] += 4
 	}
 	return append(b, p.spec...)
 }

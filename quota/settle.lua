@@ -9,7 +9,7 @@
 -- Returns the units added or taken back, per window.
 --#include numbers.lua
 local call, byte, sub = redis.call, string.byte, string.sub
-local PREAMBLE, HEADER, FIRST, ENTRY = 48, 16, 35, 29   -- bytes, as in take.lua
+local PREAMBLE, HEADER, FIRST, ENTRY = 48, 16, 34, 29   -- bytes, as in take.lua
 local request, at = ARGV[1], ARGV[2] + 0
 local delta, back, width = u32(request, 0), u32(request, 4) == 1, u32(request, 8)
 local bucket = (at - at % width) / width

@@ -12,12 +12,13 @@
 --            u32 want      grant up to this many, at least cost; 0: charge the cost
 --                          whatever stands in its way, since it is spent
 --            u32 width_us  of a bucket
---            u8  lane      0 interactive, 1 sync, 2 backfill: whose pace is checked
+--            u8  lane      0 interactive, 1 sync, 2 backfill: whose pace is checked;
+--                          4 more when lending: when the background's ceilings
+--                          follow what people ask for
 --            u8  fresh     1: a missing project means that nothing was spent
 --            u32 budget    units that this lane may bring the project's day to
 --            u32 x 3       ends of yesterday, today and tomorrow, in s
 --            u32 revision  of the live settings that the request was made by
---            u8  lending   1: the background's ceilings follow what people ask for
 --          then for the project, then for the user
 --            u8  windows
 --            u32 ttl_s     life of the key; 0: for ever
@@ -56,7 +57,7 @@
 --   u8  share    of the limits that may be used since Google refused a call, in
 --                1/255; 0: all
 --   u48 since    when the share began to grow again, in ms; 0: it waits for a probe
---   u32 revision of the project's live settings
+--   u32 revision of the project's live settings; of a user's, as it was lately
 --   12 bytes     the server that counted last: its run id and evictions
 --   u32 burst    when lending: units that people spent in the last seconds
 --   u32 peak     when lending: the largest burst of the last minutes
@@ -78,7 +79,7 @@
 local call, byte, char, sub, rep = redis.call, string.byte, string.char, string.sub, string.rep
 local PREAMBLE, HEADER, CUR = 48, 16, 12   -- bytes; of a header, where cur stands
 local PAID_AT = '52'   -- where the first paid stands in a key, as text: Redis prints Lua numbers slowly
-local FIRST, ENTRY, DAY = 35, 29, 8   -- bytes of the request before its first key and of a window; of a day
+local FIRST, ENTRY, DAY = 34, 29, 8   -- bytes of the request before its first key and of a window; of a day
 local CARRY = 5   -- buckets for which unused pace may be made up
 local PROBE = 2   -- buckets that a call after a cool-down goes ahead of the others
 local RAMP = 200  -- buckets in which a share grows from nothing to all
@@ -104,10 +105,10 @@ local tag = char(a, b, c, (d - c) / 256)   -- how the newest bucket stands in a 
 
 local restamped   -- a clock that is far behind made units young again
 
--- How a key begins about which there is nothing special: the project's goes on
--- with the revision.
-local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0\0\0\0\0\0\0\0'
-local lending = byte(request, 35) == 1
+-- How a key begins about which there is nothing special.
+local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0\0\0\0\0\0\0\0' .. sub(request, 31, 34)
+local lending = lane > 3
+if lending then lane = lane - 4 end
 local reply = {cost, now, 0, 0, 0, 0}
 -- For each key: its state, whether it moved on, what to write from the first paid on, ttl,
 -- and its preamble if charging changes that too.
@@ -127,8 +128,7 @@ while true do
     -- Mostly, preamble and headers are all that is needed: here, of up to three windows.
     local state, complete, newest, moved, held = call('GETRANGE', KEYS[k], '0', '103'), false, bucket, false, 0
     local known, peak, front = 1, 0, nil   -- known: the share
-    if unknown > 0 or windows > 3 or lending or charge == 0 or k == 1 and sub(state, 1, 28) ~= plain .. sub(request, 31, 34) or
-      k == 2 and sub(state, 1, 24) ~= plain then
+    if unknown > 0 or windows > 3 or lending or charge == 0 or sub(state, 1, 28) ~= plain then
       state, complete = call('GET', KEYS[k]), true
       -- Not the common case: a bucket has ended, or there is something special. Its
       -- functions are made here because making them takes as long as a common call.
@@ -208,7 +208,7 @@ while true do
 
         local day = project and (state and sub(state, PREAMBLE + HEADER * windows + 1, PREAMBLE + HEADER * windows + DAY) or rep('\0', DAY)) or ''
         local hold, unknown, shapes, mark = 0, 0, 1, rep('\0', 12)
-        local share, since, revision, burst, peak = 0, 0, '\0\0\0\0', 0, 0
+        local share, since, revision, burst, peak = 0, 0, sub(request, 31, 34), 0, 0
         if state then
           hold, unknown, mark = u48(state, 0), u48(state, 11), sub(state, 29, 40)
           share, since, burst, peak = byte(state, 18), u48(state, 18), u32(state, 40), u32(state, 44)
@@ -227,8 +227,8 @@ while true do
             unknown = math.ceil((now + ago) / 1000)
           end
           mark = id
-          local live = call('GETRANGE', KEYS[4], '0', '3')
-          if #live == 4 then revision = live end
+          revision = call('GETRANGE', KEYS[4], '0', '3')
+          if revision == '' then revision = '\0\0\0\0' end
           -- Processes with keys of another shape do not see these windows: as long as
           -- there are some, each shape keeps to its part of the limits.
           call('ZADD', KEYS[3], now, KEYS[1])
