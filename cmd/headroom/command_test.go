@@ -53,7 +53,7 @@ func TestWrongUsageIsCode2AndOneLine(t *testing.T) {
 		"unknown flag":         {[]string{"run", "--role", "web"}, "unknown flag: --role; see headroom run --help"},
 		"unknown role":         {[]string{"run", "--roles", "web,cook"}, `--roles: no role "cook"; there are scheduler, worker and web`},
 		"too many arguments":   {[]string{"account", "list", "x"}, "usage: headroom account list"},
-		"no argument":          {[]string{"backfill", "start"}, "usage: headroom backfill start EMAIL"},
+		"no argument":          {[]string{"backfill", "start"}, "usage: headroom backfill start ACCOUNT"},
 		"no project":           {[]string{"account", "add", "ann@example.com"}, "--project is missing"},
 		"too long an address":  {[]string{"account", "add", strings.Repeat("a", 3000) + "@example.com", "--project", "main"}, "3012 characters is too long"},
 		"no address":           {[]string{"account", "add", "ann", "--project", "main"}, `"ann" is not an e-mail address`},

@@ -20,16 +20,16 @@ const (
 
 func newBackfillWatch(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "watch [EMAIL...]",
+		Use:   "watch [BACKFILL|ACCOUNT...]",
 		Short: "Follow backfills until they have ended",
-		Long: `Follow the backfills of some accounts, or of all that are under way, until they
-have ended: with progress bars on a terminal, with a line for every change
+		Long: `Follow some backfills, or those of some accounts, or all that are under way, until
+they have ended or are paused: with progress bars on a terminal, with a line for every change
 otherwise, with a JSON object for every change with --json. It shows how much is
 done, how long the rest takes, and what a backfill waits for. Only the store is
 read; the backfills go on when the watching stops.
 
-Exit codes: 0 all complete, 1 one failed, is blocked, or was still under way
-when the watching was interrupted, 2 wrong usage or settings.`,
+Exit codes: 0 all complete, 1 one failed, is blocked, paused or cancelled, or was
+still under way when the watching was interrupted, 2 wrong usage or settings.`,
 		Example: "  headroom backfill watch ann@example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
@@ -72,18 +72,21 @@ func newView(cmd *cobra.Command, asJSON bool, all []jobs.Job) view {
 // watched are the jobs that were asked for, or all live ones.
 func watched(ctx context.Context, s *store.Store, names []string) ([]jobs.Job, error) {
 	if len(names) == 0 {
-		return s.LiveJobs(ctx)
+		all, err := s.LiveJobs(ctx)
+		return backfillsOnly(all), err
 	}
 	var all []jobs.Job
 	seen := map[string]bool{}
 	for _, name := range names {
-		j, err := backfillOf(ctx, s, name)
+		named, err := app.Backfills(ctx, s, name)
 		if err != nil {
 			return nil, err
 		}
-		if !seen[j.ID] {
-			seen[j.ID] = true
-			all = append(all, j)
+		for _, j := range named {
+			if !seen[j.ID] {
+				seen[j.ID] = true
+				all = append(all, j)
+			}
 		}
 	}
 	return all, nil
@@ -107,7 +110,7 @@ func watch(ctx context.Context, s *store.Store, all []jobs.Job, v view) ([]jobs.
 			all[i] = j
 			speeds[i].Look(time.Now(), j)
 			v.show(j, &speeds[i])
-			if !j.State.Terminal() {
+			if j.State.Live() {
 				live++
 			}
 		}
@@ -130,8 +133,23 @@ func ended(all []jobs.Job) error {
 	for _, j := range all {
 		switch j.State {
 		case jobs.Failed, jobs.Blocked:
-			errs = append(errs, fmt.Errorf("%s is %s: %s; start it again with: headroom backfill start %s", j.ID, j.State, j.LastError, j.Account))
+			errs = append(errs, fmt.Errorf("%s is %s: %s; %s", j.ID, j.State, j.LastError, nextStep(j)))
+		case jobs.Paused, jobs.Cancelled:
+			errs = append(errs, fmt.Errorf("%s is %s; %s", j.ID, j.State, nextStep(j)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// nextStep says how a job that rests goes on.
+func nextStep(j jobs.Job) string {
+	switch {
+	case j.State == jobs.Paused:
+		return "resume it with: headroom backfill resume " + nameOf(j)
+	case j.State == jobs.Blocked:
+		return "when the account has acted, resume it with: headroom backfill resume " + nameOf(j)
+	case j.ID == jobs.BackfillID(j.Account):
+		return "start it again with: headroom backfill start " + j.Account
+	}
+	return "start it again, with the same flags as before"
 }

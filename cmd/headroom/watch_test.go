@@ -52,6 +52,12 @@ func (w worked) list() {
 	w.do(w.store.Commit(w.t.Context(), w.ref, []jobs.Result{{ID: "a", Outcome: jobs.ItemGone}}))
 }
 
+// rest deals with the other.
+func (w worked) rest() {
+	w.t.Helper()
+	w.do(w.store.Commit(w.t.Context(), w.ref, []jobs.Result{{ID: "b", Outcome: jobs.ItemGone}}))
+}
+
 func (w worked) finish(state jobs.State, why string) {
 	w.t.Helper()
 	w.do(w.store.Finish(w.t.Context(), w.ref, jobs.Finish{State: state, Error: why}))
@@ -66,6 +72,7 @@ func TestWatchTellsOfEveryChangeAndEndsWithTheJob(t *testing.T) {
 	w.do(w.store.Park(t.Context(), w.ref, jobs.Park{For: "user-minute", Until: time.Now().Add(time.Hour), Refused: true}))
 	p.line("1 of 2, waiting for user-minute until ")
 	w.do(w.store.Claim(t.Context(), w.ref, time.Minute))
+	w.rest()
 	w.finish(jobs.Completed, "")
 	p.line("completed")
 	if code := p.wait(); code != 0 {
@@ -78,12 +85,15 @@ func TestWatchTellsOfEveryChangeAndEndsWithTheJob(t *testing.T) {
 }
 
 func TestWatchFailsWithItsJob(t *testing.T) {
-	for _, state := range []jobs.State{jobs.Failed, jobs.Blocked} {
+	for state, next := range map[jobs.State]string{
+		jobs.Failed:  "start it again with: headroom backfill start ann@example.com",
+		jobs.Blocked: "when the account has acted, resume it with: headroom backfill resume ann@example.com",
+	} {
 		t.Run(string(state), func(t *testing.T) {
 			w := newWorked(t)
 			w.finish(state, "the mailbox is switched off")
 			r := w.headroom("backfill", "watch", "ann@example.com")
-			want := "headroom: backfill:ann@example.com is " + string(state) + ": the mailbox is switched off; start it again with: headroom backfill start ann@example.com\n"
+			want := "headroom: backfill:ann@example.com is " + string(state) + ": the mailbox is switched off; " + next + "\n"
 			if r.code != 1 || r.stderr != want {
 				t.Errorf("watch = %+v, want code 1 and %q", r, want)
 			}
@@ -97,6 +107,7 @@ func TestWatchFailsWithItsJob(t *testing.T) {
 func TestWatchAsJSON(t *testing.T) {
 	w := newWorked(t)
 	w.list()
+	w.rest()
 	w.finish(jobs.CompletedWithFailures, "")
 	r := w.headroom("backfill", "watch", "ann@example.com", "ANN@example.com", "--json")
 	var got struct {
@@ -107,7 +118,7 @@ func TestWatchAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
 		t.Fatalf("%v in %q, want one object", err, r.stdout)
 	}
-	if r.code != 0 || got.Done != 1 || got.State != jobs.CompletedWithFailures || got.ETASeconds != nil {
+	if r.code != 0 || got.Done != 2 || got.State != jobs.CompletedWithFailures || got.ETASeconds != nil {
 		t.Errorf("watch --json = %d, %+v", r.code, got)
 	}
 }
@@ -118,6 +129,7 @@ func TestAListingThatIsFarTooShortIsPointedOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.list()
+	w.rest()
 	w.finish(jobs.Completed, "")
 	want := "Google listed 2 messages, its profile promised 200; if the mailbox is not that empty, start the backfill again"
 	for _, command := range []string{"show", "watch"} {

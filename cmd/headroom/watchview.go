@@ -17,11 +17,11 @@ import (
 
 // doing says what a job is about: state, what it waits for, time left.
 func doing(j jobs.Job, s *app.Speed) string {
-	text := string(j.State)
+	text := stateText(j)
 	if why := app.Waiting(j); why != "" {
 		text += " for " + why
 	}
-	if left, known := s.ETA(j); known {
+	if left, known := s.ETA(j); known && j.State.Live() {
 		text += fmt.Sprintf(", %s left at %.1f a second", left.Round(time.Second), s.PerSecond())
 	}
 	if j.State.Terminal() && j.Short() {
@@ -40,18 +40,18 @@ type lines struct {
 }
 
 type told struct {
-	state jobs.State
+	state string
 	done  int64
 	at    time.Time
 }
 
 func (l *lines) show(j jobs.Job, s *app.Speed) {
-	last, now := l.told[j.ID], told{j.State, j.Progress.Done(), time.Now()}
+	last, now := l.told[j.ID], told{stateText(j), j.Progress.Done(), time.Now()}
 	if now.state == last.state && (now.done == last.done || now.at.Sub(last.at) < tellEvery) {
 		return
 	}
 	l.told[j.ID] = now
-	fmt.Fprintf(l.out, "%s %s %d of %s, %s\n", now.at.Format(time.TimeOnly), j.Account, now.done, total(j), doing(j, s))
+	fmt.Fprintf(l.out, "%s %s %d of %s, %s\n", now.at.Format(time.TimeOnly), nameOf(j), now.done, total(j), doing(j, s))
 }
 
 func (*lines) close() {}
@@ -100,7 +100,7 @@ func newBars(out io.Writer, all []jobs.Job) *bars {
 		one := &bar{}
 		one.text.Store(new(string))
 		one.Bar = b.progress.AddBar(0,
-			mpb.PrependDecorators(decor.Name(j.Account, decor.WCSyncSpaceR), decor.CountersNoUnit("%d/%d", decor.WCSyncSpace)),
+			mpb.PrependDecorators(decor.Name(nameOf(j), decor.WCSyncSpaceR), decor.CountersNoUnit("%d/%d", decor.WCSyncSpace)),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + *one.text.Load() })),
 		)
 		b.bars[j.ID] = one
@@ -115,7 +115,7 @@ func (b *bars) show(j jobs.Job, s *app.Speed) {
 	n, _ := app.Total(j)
 	one.SetTotal(n, false)
 	one.SetCurrent(j.Progress.Done())
-	if !j.State.Terminal() {
+	if j.State.Live() {
 		return
 	}
 	if j.Progress.Done() >= n {

@@ -79,7 +79,8 @@ type Started struct {
 
 // StartBackfill starts the backfill of an account's mailbox, or of the part of it
 // that the filter lets through: it makes the job's row and puts its first slice on
-// the queue. A backfill that is under way or paused is left alone. Nothing is written unless account, project and Redis are there.
+// the queue. A backfill that is under way or paused is left alone. Nothing is
+// written unless account, project and Redis are there.
 func StartBackfill(ctx context.Context, cfg config.Config, email string, filter jobs.Filter, log *zap.Logger) (started Started, err error) {
 	if _, err := Projects(cfg); err != nil {
 		return Started{}, err
@@ -92,15 +93,8 @@ func StartBackfill(ctx context.Context, cfg config.Config, email string, filter 
 		return Started{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	account, err := s.Account(ctx, email)
-	if errors.Is(err, jobs.ErrNotFound) {
-		return Started{}, unknownAccount(cfg, email)
-	}
-	if err != nil {
+	if err := mayStart(ctx, cfg, s, email); err != nil {
 		return Started{}, err
-	}
-	if err := knownProject(cfg, account.Project); err != nil {
-		return Started{}, fmt.Errorf("account %s: %w", account.Email, err)
 	}
 	RouteRedisLog(log)
 	redis, err := connect(ctx, cfg.Redis.URL, 1, log)
@@ -108,19 +102,35 @@ func StartBackfill(ctx context.Context, cfg config.Config, email string, filter 
 		return Started{}, err
 	}
 	defer func() { err = errors.Join(err, redis.Close()) }()
+	return Operator{Store: s, Queue: backfillQueue(redis, cfg), Log: log}.Start(ctx, cfg, email, filter)
+}
 
-	started.Job, started.Created, err = s.StartBackfill(ctx, account.Email, filter)
+// Start is [StartBackfill] where the store and the queue are open.
+func (o Operator) Start(ctx context.Context, cfg config.Config, email string, filter jobs.Filter) (Started, error) {
+	if err := mayStart(ctx, cfg, o.Store, email); err != nil {
+		return Started{}, err
+	}
+	job, created, err := o.Store.StartBackfill(ctx, email, filter)
 	if err != nil {
 		return Started{}, err
 	}
-	if !started.Job.State.Live() {
-		return started, nil
+	o.put(ctx, job)
+	return Started{Job: job, Created: created}, nil
+}
+
+// mayStart reports why no backfill of an account can be started.
+func mayStart(ctx context.Context, cfg config.Config, s *store.Store, email string) error {
+	account, err := s.Account(ctx, email)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return unknownAccount(cfg, email)
 	}
-	if err := backfillQueue(redis, cfg).Put(ctx, started.Job.Ref()); err != nil {
-		// The row is the truth: the scheduler makes its task.
-		log.Warn("job recorded, but not put on the queue; the scheduler will do it", zap.String("job", started.Job.ID), zap.Error(err))
+	if err != nil {
+		return err
 	}
-	return started, nil
+	if err := knownProject(cfg, account.Project); err != nil {
+		return fmt.Errorf("account %s: %w", account.Email, err)
+	}
+	return nil
 }
 
 // unknownAccount says how to make it known, with a project that exists.
@@ -129,5 +139,16 @@ func unknownAccount(cfg config.Config, email string) error {
 	if names := slices.Sorted(maps.Keys(cfg.Google.Projects)); len(names) > 0 {
 		project = names[0]
 	}
-	return fmt.Errorf("unknown account %s; add it with: headroom account add %s --project %s", email, email, project)
+	return missing("unknown account %s; add it with: headroom account add %s --project %s", email, email, project)
 }
+
+// missing is a [jobs.ErrNotFound] that says more.
+func missing(format string, args ...any) error {
+	return missingError(fmt.Sprintf(format, args...))
+}
+
+type missingError string
+
+func (e missingError) Error() string { return string(e) }
+
+func (missingError) Unwrap() error { return jobs.ErrNotFound }

@@ -62,7 +62,7 @@ func (s *Store) RetryFailed(ctx context.Context, id string, f jobs.FailureFilter
 			return err
 		})
 		if err != nil {
-			return jobs.Job{}, retried, fmt.Errorf("retry failed items of %s: %w", id, err)
+			return jobs.Job{}, retried, saying(err, "retry failed items of %s", id)
 		}
 		retried += n
 		done = n < retryAtOnce

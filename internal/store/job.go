@@ -28,7 +28,7 @@ func (s *Store) StartBackfill(ctx context.Context, email string, filter jobs.Fil
 			return err
 		})
 		if err != nil {
-			return jobs.Job{}, false, fmt.Errorf("start backfill of %q: %w", email, err)
+			return jobs.Job{}, false, saying(err, "start backfill of %q", email)
 		}
 	}
 	return job, created, nil

@@ -86,11 +86,8 @@ func (s *Store) steer(ctx context.Context, id, verb string, change func(*tx, *ro
 		job = r.Job
 		return err
 	})
-	if _, ok := errors.AsType[*jobs.StateError](err); err != nil && !ok {
-		err = fmt.Errorf("%s: %w", verb, err)
-	}
 	if err != nil {
-		return jobs.Job{}, false, err
+		return jobs.Job{}, false, saying(err, "%s", verb)
 	}
 	return job, changed, nil
 }
@@ -120,4 +117,12 @@ func notPossible(verb string, r *row, next string) error {
 
 func beingCancelled(verb string, r *row) error {
 	return notPossible(verb, r, "it is being cancelled; start it again once it is")
+}
+
+// saying puts what was being done before an error, unless that says it itself.
+func saying(err error, format string, args ...any) error {
+	if _, ok := errors.AsType[*jobs.StateError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }

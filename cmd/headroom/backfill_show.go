@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"headroom/internal/app"
+	"headroom/internal/store"
+	"headroom/jobs"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+)
+
+// maxShownFailures is how many entries of the failure list are printed.
+const maxShownFailures = 1000
+
+// shown is a job with its failure list.
+type shown struct {
+	jobs.Job
+	FailureList []jobs.Failure `json:"failure_list"` // at most the first thousand
+}
+
+func newBackfillShow(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show BACKFILL|ACCOUNT",
+		Short: "Show one backfill with its failures",
+		Long: `Show a backfill, named by its id or, where it is the account's only one or that
+of the whole mailbox, by the account: state, what it brings, progress, what it
+waits for, and the messages that could not be fetched (the first thousand of them;
+headroom backfill failures lists all). Moments are in the local time zone.
+
+Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
+		Example: "  headroom backfill show ann@example.com",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+				job, err := oneBackfill(ctx, s, args[0])
+				if err != nil {
+					return err
+				}
+				failures, err := s.Failures(ctx, job.ID, jobs.FailureFilter{}, "", maxShownFailures)
+				if err != nil {
+					return err
+				}
+				if g.json {
+					return printJSON(cmd, shown{job, append([]jobs.Failure{}, failures...)})
+				}
+				printJob(cmd, job, failures)
+				return nil
+			})
+		},
+	}
+}
+
+// oneBackfill finds the one backfill that a name stands for.
+func oneBackfill(ctx context.Context, s *store.Store, name string) (jobs.Job, error) {
+	all, err := app.Backfills(ctx, s, name)
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	var ids []string
+	for _, j := range all {
+		if len(all) == 1 || j.ID == jobs.BackfillID(j.Account) {
+			return j, nil
+		}
+		ids = append(ids, j.ID)
+	}
+	return jobs.Job{}, fmt.Errorf("%s has %d backfills, name one of them: %s", name, len(all), strings.Join(ids, ", "))
+}
+
+func printJob(cmd *cobra.Command, j jobs.Job, failures []jobs.Failure) {
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	moment := func(name string, t time.Time) {
+		if !t.IsZero() {
+			row(name, "%s", t.Local().Format("2006-01-02 15:04:05 -07:00"))
+		}
+	}
+	row("job", "%s", j.ID)
+	row("project", "%s", j.Project)
+	row("brings", "%s", filterText(j.Filter))
+	row("state", "%s", stateText(j))
+	if j.State == jobs.Waiting {
+		row("waits for", "%s", j.WaitingFor)
+		moment("waits until", j.WaitUntil)
+	}
+	if j.LastError != "" {
+		row("last error", "%s", j.LastError)
+	}
+	moment("created", j.CreatedAt)
+	moment("started", j.StartedAt)
+	moment("finished", j.FinishedAt)
+	p := j.Progress
+	row("done", "%d of %s", p.Done(), total(j))
+	if j.Short() {
+		row("warning", "%s", shortText(j))
+	}
+	row("stored by this run", "%d (%s), %d of them unreadable for mail readers", p.Stored, humanize.IBytes(uint64(max(0, p.Bytes))), p.ParseFailed)
+	row("stored before it", "%d", p.Known)
+	row("gone at Google", "%d", p.Gone)
+	row("outside the filter", "%d", p.Skipped)
+	row("failed", "%d", p.Failed)
+	row("trips back to the queue", "%d, for quota", j.Requeued)
+	w.Flush()
+	for _, f := range failures {
+		cmd.Printf("  %s: %s after %d attempts to %s: %s (%s)\n", f.ID, fate(f), f.Attempts, f.Phase, f.Reason, f.Class)
+	}
+	if p.Failed > 0 {
+		cmd.Printf("try these again with: headroom backfill retry-failed %s\n", nameOf(j))
+	}
+}
+
+// fate says what becomes of an item on the failure list.
+func fate(f jobs.Failure) string {
+	if f.GivenUp {
+		return "given up"
+	}
+	return "to be tried again"
+}
+
+// stateText is a job's state, and the one that it is to come to.
+func stateText(j jobs.Job) string {
+	switch j.Wanted {
+	case jobs.Paused:
+		return string(j.State) + ", being paused"
+	case jobs.Cancelled:
+		return string(j.State) + ", being cancelled"
+	}
+	return string(j.State)
+}
+
+// shortText says that a listing was suspiciously short, and what to do.
+func shortText(j jobs.Job) string {
+	return fmt.Sprintf("Google listed %d messages, its profile promised %d; if the mailbox is not that empty, start the backfill again",
+		j.Progress.Listed, j.Progress.Expected)
+}
+
+// total is how many messages there are, as well as is known.
+func total(j jobs.Job) string {
+	n, exact := app.Total(j)
+	switch {
+	case exact:
+		return fmt.Sprint(n)
+	case n > 0:
+		return fmt.Sprintf("~%d", n)
+	}
+	return "?"
+}
