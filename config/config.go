@@ -22,6 +22,7 @@ type Config struct {
 	Store     Store     `yaml:"store"`
 	Worker    Worker    `yaml:"worker"`
 	Scheduler Scheduler `yaml:"scheduler"`
+	Sync      Sync      `yaml:"sync"`
 	Web       Web       `yaml:"web"`
 	Metrics   Metrics   `yaml:"metrics"`
 	Log       Log       `yaml:"log"`
@@ -118,6 +119,11 @@ type Scheduler struct {
 	Tick string `yaml:"tick"` // cron specification, with seconds if it has six fields
 }
 
+// Sync says how often a mailbox's history is read once it is backfilled.
+type Sync struct {
+	Interval time.Duration `yaml:"interval"` // between two syncs of a mailbox; 0: only when asked for
+}
+
 // Web is the HTTP server of a process with the role web.
 type Web struct {
 	Listen string `yaml:"listen"` // host:port
@@ -158,6 +164,7 @@ func Default() Config {
 			MessageBytesInFlight: 256 << 20,
 		},
 		Scheduler: Scheduler{Tick: "@every 2s"},
+		Sync:      Sync{Interval: 5 * time.Minute},
 		Web:       Web{Listen: "127.0.0.1:8080"},
 		Log:       Log{Level: "info", Format: "auto"},
 		Scale:     1,

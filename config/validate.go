@@ -36,6 +36,8 @@ func (c Config) Validate() error {
 	c.Worker.validate(&p)
 	_, err := ParseTick(c.Scheduler.Tick)
 	p.check(err == nil, "scheduler.tick", "must be a cron specification such as \"@every 2s\" (%v)", err)
+	p.check(c.Sync.Interval == 0 || c.Sync.Interval >= time.Second, "sync.interval",
+		"must be a second or longer, or 0 for syncs that are asked for only, not %s", c.Sync.Interval)
 	p.check(validAddress(c.Web.Listen), "web.listen", "must be host:port, such as 127.0.0.1:8080, not %q", c.Web.Listen)
 	p.check(c.Metrics.Listen == "" || validAddress(c.Metrics.Listen), "metrics.listen",
 		"must be host:port, such as 127.0.0.1:9090, or empty not to listen, not %q", c.Metrics.Listen)

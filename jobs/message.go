@@ -47,6 +47,9 @@ type Message struct {
 	Subject      string      `json:"subject"`
 	ParseStatus  ParseStatus `json:"parse_status"`
 	ParseError   string      `json:"parse_error,omitempty"`
+
+	DeletedAt time.Time `json:"deleted_at,omitzero"` // when it was seen to be gone: a tombstone
+	Stub      bool      `json:"stub,omitempty"`      // known from the mailbox's history only
 }
 
 // Item is one listed id that a job has yet to deal with.

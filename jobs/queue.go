@@ -30,6 +30,14 @@ type TaskRef struct {
 // TaskID is the id of the task in Asynq: job:epoch:slice.
 func (r TaskRef) TaskID() string { return fmt.Sprintf("%s:%d:%d", r.Job, r.Epoch, r.Slice) }
 
+// Kind is the kind of the job that r names.
+func (r TaskRef) Kind() Kind {
+	if strings.HasPrefix(r.Job, SyncID("")) {
+		return MailSync
+	}
+	return MailBackfill
+}
+
 // Next is the slice after r.
 func (r TaskRef) Next() TaskRef { r.Slice++; return r }
 

@@ -14,6 +14,8 @@ type metrics struct {
 	bytes         prometheus.Counter
 	parseTimeouts prometheus.Counter
 	panics        prometheus.Counter
+	changes       *prometheus.CounterVec // by kind
+	reconciled    prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -51,6 +53,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		panics: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_workers_panics_total",
 			Help: "Panics recovered in slices.",
+		}),
+		changes: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_workers_history_changes_total",
+			Help: "Changes that live sync read in the histories of mailboxes, by kind.",
+		}, []string{"kind"}),
+		reconciled: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_workers_reconciliations_total",
+			Help: "Mailboxes read as a whole because their history was too old.",
 		}),
 	}
 }

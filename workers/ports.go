@@ -12,6 +12,8 @@ import (
 // takes a ref is fenced by it: it returns [jobs.ErrStale] and changes nothing
 // once the job has gone on. A Store is safe for concurrent use.
 type Store interface {
+	SyncStore
+
 	// Claim takes the lease of the job for a run of slice ref. It returns
 	// jobs.ErrStale when the slice is not the job's any more,
 	// jobs.ErrSliceDone when it was completed before, and jobs.ErrHeld while
@@ -77,6 +79,8 @@ type Google interface {
 // or quota.ErrNeverFits, a *jobs.CallError when Google answered with one, or
 // the context's.
 type Mailbox interface {
+	Historian
+
 	Profile(ctx context.Context) (jobs.Profile, error)
 	// List returns one page of message ids, newest first; the first page for
 	// an empty token.

@@ -43,6 +43,9 @@ type slice struct {
 
 	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
 	stop  func()          // may be called any number of times
+
+	labels []string        // of the mailbox, once live sync has asked for them
+	asked  map[string]bool // pages that live sync has asked for
 }
 
 // ProcessTask runs the slice that the task names. It returns nil when the task
@@ -129,7 +132,12 @@ func (s *slice) work(ctx context.Context) (end ending) {
 			end = *breaks(p)
 		}
 	}()
-	if s.job.Kind != jobs.MailBackfill {
+	list := s.list
+	switch s.job.Kind {
+	case jobs.MailBackfill:
+	case jobs.MailSync:
+		list = s.sync
+	default:
 		return *breaks(fmt.Errorf("job %s is of kind %q, which this version of the worker does not know", s.job.ID, s.job.Kind))
 	}
 	account, err := s.opts.Store.Account(ctx, s.job.Account)
@@ -146,7 +154,7 @@ func (s *slice) work(ctx context.Context) (end ending) {
 		return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())
 	}
 	if !s.job.Checkpoint.Listed {
-		if end := s.list(ctx, calls); end != nil {
+		if end := list(ctx, calls); end != nil {
 			return *end
 		}
 	}

@@ -228,16 +228,17 @@ func (a *App) addScheduler() error {
 	if err != nil {
 		return fmt.Errorf("scheduler.tick: %w", err)
 	}
+	queues := a.queues()
 	s, err := scheduler.New(scheduler.Options{
 		Store:    a.store,
-		Queue:    scheduler.NewAsynqQueue(asynq.NewInspectorFromRedisClient(a.redis.short), a.backfillQueue(), a.redis.short),
+		Queue:    queues,
 		Schedule: schedule, Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {
 		return err
 	}
 	a.parts = append(a.parts, part{"scheduler", s.Run})
-	return nil
+	return a.addSyncs(queues)
 }
 
 func (a *App) addWorkers(gmail *google.Google) error {

@@ -146,7 +146,7 @@ func sortBroken(err error) (jobs.Class, string) {
 		return jobs.ClassTransient, "badJSON"
 	case corrupt, is(errNoRaw):
 		return jobs.ClassTransient, "badRaw"
-	case is(errNoHistoryID):
+	case is(errNoHistoryID), is(errNoHistory):
 		return jobs.ClassTransient, "noHistoryID"
 	case is(errNoMessage):
 		return jobs.ClassTransient, "noMessage"

@@ -17,6 +17,9 @@ const (
 	callNextPage call = "messages.list, next page" // with a page token
 	callGet      call = "messages.get"
 	callHistory  call = "history.list"
+	callLabels   call = "labels.list"
+
+	callHistoryPage call = "history.list, next page" // with a page token
 )
 
 // method is the call's API method, for metrics.
@@ -49,7 +52,7 @@ var rules = []rule{
 		hint: "the user has no mailbox: switch Gmail on for the user, or remove the account"},
 	// Known from service accounts without a subject, and as a passing fault.
 	{status: 400, reasons: []string{"failedPrecondition"}, class: jobs.ClassTransient},
-	{status: 400, calls: []call{callNextPage}, class: jobs.ClassCursor},
+	{status: 400, calls: []call{callNextPage, callHistoryPage}, class: jobs.ClassCursor},
 	{status: 400, calls: []call{callGet}, class: jobs.ClassItem},
 
 	{status: 401, class: jobs.ClassAccount,
@@ -65,12 +68,12 @@ var rules = []rule{
 		hint: "the token is not for this mailbox: check the account's address; " + hintDelegation},
 
 	{status: 404, calls: []call{callGet}, class: jobs.ClassGone},
-	{status: 404, calls: []call{callHistory, callNextPage}, class: jobs.ClassCursor},
-	{status: 404, calls: []call{callProfile, callList}, class: jobs.ClassAccount,
+	{status: 404, calls: []call{callHistory, callHistoryPage, callNextPage}, class: jobs.ClassCursor},
+	{status: 404, calls: []call{callProfile, callList, callLabels}, class: jobs.ClassAccount,
 		hint: "Google knows no such mailbox: check the account's address"},
 
 	{status: 410, calls: []call{callGet}, class: jobs.ClassGone},
-	{status: 410, calls: []call{callHistory, callNextPage}, class: jobs.ClassCursor},
+	{status: 410, calls: []call{callHistory, callHistoryPage, callNextPage}, class: jobs.ClassCursor},
 
 	// Not recognised as one of the kinds of quota, but surely one.
 	{status: http.StatusTooManyRequests, class: jobs.ClassQuota},

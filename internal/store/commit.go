@@ -12,8 +12,9 @@ import (
 )
 
 // Commit records what became of a batch of items, all or nothing, and returns
-// the job with its new counters. A message replaces a stored one unless that is
-// newer by its history id. A deferred item is pending again from RetryAt on; a
+// the job with its new counters. Of a message and the row that is there, labels
+// and deletion are those of the newer by history id; so a backfill never undoes
+// what live sync has written. A deferred item is pending again from RetryAt on; a
 // failed one goes into the failure list; any other outcome takes the item out
 // of that list. An item that had its outcome before keeps it. Whatever ends an
 // item is progress, so it ends a row of refusals and failures.
@@ -82,7 +83,7 @@ func (b *batch) apply(ctx context.Context, res jobs.Result) error {
 		err = b.saveFailure(ctx, res, attempts)
 	case jobs.ItemGone:
 		p.Gone++
-		err = b.clearFailure(ctx, res.ID)
+		err = errors.Join(b.bury(ctx, res.ID), b.clearFailure(ctx, res.ID))
 	case jobs.ItemSkipped:
 		p.Skipped++
 		err = b.clearFailure(ctx, res.ID)
@@ -93,6 +94,9 @@ func (b *batch) apply(ctx context.Context, res jobs.Result) error {
 			p.ParseFailed++
 		}
 		err = errors.Join(b.saveMessage(ctx, *res.Message), b.clearFailure(ctx, res.ID))
+		if b.row.Kind == jobs.MailSync { // a backfill that has it on its list need not fetch it again
+			err = errors.Join(err, settleAll(ctx, b.tx, b.row, res.ID, known))
+		}
 	}
 	b.row.Refusals, b.row.Failures = 0, 0
 	return err
@@ -144,14 +148,20 @@ func (b *batch) clearFailure(ctx context.Context, id string) error {
 	return b.exec(ctx, "DELETE FROM failures WHERE job = ? AND id = ?", b.row.num, id)
 }
 
-// History ids are compared as signed numbers; Google's are far below 2^63.
+// A body is taken where there was none, however old: it never changes. Labels
+// are those with the higher history id, and so is the word on whether the message
+// was deleted. History ids are compared as signed numbers; Google's are far below
+// 2^63.
 const upsertMessage = `INSERT INTO messages (account, id, thread_id, history_id, internal_date, labels, size, sha256,
 		subject, parse_status, parse_error)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-	ON CONFLICT (account, id) DO UPDATE SET thread_id = excluded.thread_id, history_id = excluded.history_id,
-		internal_date = excluded.internal_date, labels = excluded.labels, size = excluded.size, sha256 = excluded.sha256,
-		subject = excluded.subject, parse_status = excluded.parse_status, parse_error = excluded.parse_error
-	WHERE excluded.history_id >= messages.history_id`
+	ON CONFLICT (account, id) DO UPDATE SET thread_id = excluded.thread_id, internal_date = excluded.internal_date,
+		size = excluded.size, sha256 = excluded.sha256, subject = excluded.subject,
+		parse_status = excluded.parse_status, parse_error = excluded.parse_error, stub = 0,
+		labels = CASE WHEN excluded.history_id >= messages.history_id THEN excluded.labels ELSE messages.labels END,
+		deleted_at = CASE WHEN excluded.history_id > messages.history_id THEN 0 ELSE messages.deleted_at END,
+		history_id = CASE WHEN excluded.history_id > messages.history_id THEN excluded.history_id ELSE messages.history_id END
+	WHERE excluded.history_id >= messages.history_id OR messages.sha256 = ''`
 
 func (b *batch) saveMessage(ctx context.Context, m jobs.Message) error {
 	if m.Labels == nil {
@@ -163,4 +173,10 @@ func (b *batch) saveMessage(ctx context.Context, m jobs.Message) error {
 	}
 	return b.exec(ctx, upsertMessage, b.row.Account, m.ID, m.ThreadID, int64(m.HistoryID), m.InternalDate.UnixMilli(),
 		string(labels), m.Size, m.SHA256, clean(m.Subject), m.ParseStatus, clean(m.ParseError))
+}
+
+// bury makes a tombstone of a row that has no body and never will.
+func (b *batch) bury(ctx context.Context, id string) error {
+	return b.exec(ctx, "UPDATE messages SET deleted_at = ?, stub = 1 WHERE account = ? AND id = ? AND sha256 = '' AND deleted_at = 0",
+		b.now, b.row.Account, id)
 }

@@ -188,7 +188,8 @@ func TestAnOlderMessageNeverReplacesANewerOne(t *testing.T) {
 	raw := must[*sql.DB](t)(sql.Open("sqlite", path))
 	defer raw.Close()
 	for id, history := range map[string]int{"newer": 120, "same": 100, "older": 90} {
-		must[sql.Result](t)(raw.ExecContext(ctx, `INSERT INTO messages VALUES (?, ?, 't', ?, 1, '["LIVE"]', 1, ?, '', 'ok', '', 0)`,
+		must[sql.Result](t)(raw.ExecContext(ctx, `INSERT INTO messages (account, id, thread_id,
+			history_id, internal_date, labels, size, sha256, subject, parse_status, parse_error, deleted_at) VALUES (?, ?, 't', ?, 1, '["LIVE"]', 1, ?, '', 'ok', '', 0)`,
 			ann, id, history, strings.Repeat("cd", 32)))
 	}
 	var results []jobs.Result

@@ -142,7 +142,7 @@ func (s *Store) Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jo
 			switch pending, err := x.hasPending(ctx, r); {
 			case err != nil:
 				return err
-			case pending:
+			case pending, r.Kind == jobs.MailSync && !r.Checkpoint.Listed: // another was asked for
 				r.Slice++
 				x.release(r)
 				return nil
@@ -153,7 +153,7 @@ func (s *Store) Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jo
 			f.State = jobs.Cancelled
 		}
 		x.bring(r, f.State)
-		return nil
+		return x.askSync(ctx, r)
 	})
 }
 

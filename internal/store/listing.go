@@ -14,14 +14,15 @@ import (
 const known = "known"
 
 // SaveProfile records what the mailbox says of itself. The history id is pinned
-// by the first call of a run; later ones leave it.
+// by the first call of a run; later ones leave it. For the whole of a mailbox it
+// is where live sync begins, too.
 func (s *Store) SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) error {
-	_, err := s.owned(ctx, inLine, ref, "save profile", func(_ context.Context, _ *tx, r *row) error {
+	_, err := s.owned(ctx, inLine, ref, "save profile", func(ctx context.Context, x *tx, r *row) error {
 		if r.Checkpoint.HistoryID == 0 {
 			r.Checkpoint.HistoryID = p.HistoryID
 		}
 		r.Progress.Expected = p.Messages
-		return nil
+		return x.pinCursor(ctx, r)
 	})
 	return err
 }
@@ -46,7 +47,7 @@ func (s *Store) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (j
 }
 
 const insertItem = `INSERT INTO items (job, id, seq, state) VALUES (?, ?, ?,
-		CASE WHEN EXISTS (SELECT 1 FROM messages WHERE account = ? AND id = ?) THEN 'known' ELSE 'pending' END)
+		CASE WHEN EXISTS (SELECT 1 FROM messages WHERE account = ? AND id = ? AND sha256 <> '') THEN 'known' ELSE 'pending' END)
 	ON CONFLICT (job, id) DO NOTHING RETURNING state`
 
 func (x *tx) addItems(ctx context.Context, r *row, ids []string) error {

@@ -12,10 +12,25 @@ import (
 )
 
 const selectMessage = `SELECT account, id, thread_id, history_id, internal_date, labels, size, sha256,
-	subject, parse_status, parse_error FROM messages `
+	subject, parse_status, parse_error, deleted_at, stub FROM messages `
 
-// Message returns the row of one stored message, or [jobs.ErrNotFound].
+// stored is the condition for a message that is there and has been read. Tombstones and
+// stubs of live sync are not.
+const stored = "deleted_at = 0 AND stub = 0"
+
+// Message returns the row of one stored message, or [jobs.ErrNotFound], also when
+// it was deleted.
 func (s *Store) Message(ctx context.Context, account, id string) (jobs.Message, error) {
+	m, err := s.Trace(ctx, account, id)
+	if err == nil && (m.Stub || !m.DeletedAt.IsZero()) {
+		return jobs.Message{}, fmt.Errorf("message %q of %s: %w", id, account, jobs.ErrNotFound)
+	}
+	return m, err
+}
+
+// Trace returns whatever is known of a message: its row, or that of a tombstone or
+// a stub; or [jobs.ErrNotFound].
+func (s *Store) Trace(ctx context.Context, account, id string) (jobs.Message, error) {
 	var m jobs.Message
 	row := s.reader.QueryRowContext(ctx, selectMessage+"WHERE account = ? AND id = ?", normal(account), id)
 	if err := scanMessage(row.Scan, &m); err != nil {
@@ -27,7 +42,7 @@ func (s *Store) Message(ctx context.Context, account, id string) (jobs.Message, 
 // Messages lists the stored messages of an account by id, from those after
 // afterID, at most limit ([DefaultPage] if zero or less).
 func (s *Store) Messages(ctx context.Context, account, afterID string, limit int) ([]jobs.Message, error) {
-	return list(ctx, s, scanMessage, selectMessage+"WHERE account = ? AND id > ? ORDER BY id LIMIT ?",
+	return list(ctx, s, scanMessage, selectMessage+"WHERE account = ? AND id > ? AND "+stored+" ORDER BY id LIMIT ?",
 		normal(account), afterID, page(limit))
 }
 
@@ -35,7 +50,7 @@ func (s *Store) Messages(ctx context.Context, account, afterID string, limit int
 // from end to end, so it is not for loops.
 func (s *Store) CountMessages(ctx context.Context, account string) (int64, error) {
 	var n int64
-	err := s.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM messages WHERE account = ?", normal(account)).Scan(&n)
+	err := s.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM messages WHERE account = ? AND "+stored, normal(account)).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("count messages of %s: %w", account, err)
 	}
@@ -62,19 +77,19 @@ func (s *Store) StoredID(ctx context.Context, account string) (string, error) {
 
 // storedID returns the first id from from on, or [jobs.ErrNotFound].
 func (x *tx) storedID(ctx context.Context, account, from string) (id string, err error) {
-	err = x.QueryRowContext(ctx, "SELECT id FROM messages WHERE account = ? AND id >= ? ORDER BY id LIMIT 1", account, from).Scan(&id)
+	err = x.QueryRowContext(ctx, "SELECT id FROM messages WHERE account = ? AND id >= ? AND sha256 <> '' AND "+stored+" ORDER BY id LIMIT 1", account, from).Scan(&id)
 	return id, notFound(err)
 }
 
 func scanMessage(scan func(...any) error, m *jobs.Message) error {
-	var history, date int64
+	var history, date, stub int64
 	var labels string
 	err := scan(&m.Account, &m.ID, &m.ThreadID, &history, &date, &labels, &m.Size, &m.SHA256,
-		&m.Subject, &m.ParseStatus, &m.ParseError)
+		&m.Subject, &m.ParseStatus, &m.ParseError, millis{&m.DeletedAt}, &stub)
 	if err != nil {
 		return err
 	}
-	m.HistoryID, m.InternalDate = uint64(history), time.UnixMilli(date).UTC()
+	m.HistoryID, m.InternalDate, m.Stub = uint64(history), time.UnixMilli(date).UTC(), stub != notStub
 	if err := json.Unmarshal([]byte(labels), &m.Labels); err != nil {
 		return fmt.Errorf("labels of message %q: %w", m.ID, err)
 	}

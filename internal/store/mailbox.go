@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"headroom/jobs"
+)
+
+const selectCursor = `SELECT account, history_id, spam_trash, asked_at, begun_at, synced_at, reconcile, reconciled_at, snapshot FROM mailboxes `
+
+func scanCursor(scan func(...any) error, c *jobs.Cursor) error {
+	var history int64
+	err := scan(&c.Account, &history, &c.SpamTrash, millis{&c.AskedAt}, millis{&c.BegunAt}, millis{&c.SyncedAt},
+		&c.Reconcile, millis{&c.ReconciledAt}, jsonText{&c.Snapshot})
+	c.HistoryID = uint64(history)
+	return err
+}
+
+// Cursor returns where the live sync of a mailbox stands, or [jobs.ErrNoCursor].
+func (s *Store) Cursor(ctx context.Context, email string) (c jobs.Cursor, err error) {
+	err = s.read(ctx, func(x *tx) (err error) {
+		c, err = x.cursor(ctx, normal(email))
+		return err
+	})
+	return c, err
+}
+
+func (x *tx) cursor(ctx context.Context, account string) (c jobs.Cursor, err error) {
+	err = scanCursor(x.QueryRowContext(ctx, selectCursor+"WHERE account = ? AND history_id <> 0", account).Scan, &c)
+	if err = notFound(err); errors.Is(err, jobs.ErrNotFound) {
+		err = jobs.ErrNoCursor
+	}
+	if err != nil {
+		return jobs.Cursor{}, fmt.Errorf("cursor of %s: %w", account, err)
+	}
+	return c, nil
+}
+
+// pinCursor gives a mailbox its cursor when the first backfill of the whole of it
+// begins: from then on nothing that changes can be missed. A later backfill
+// leaves the cursor, and may only add spam and trash to what is wanted.
+func (x *tx) pinCursor(ctx context.Context, r *row) error {
+	if r.Kind != jobs.MailBackfill || !r.Filter.Whole() {
+		return nil
+	}
+	_, err := x.ExecContext(ctx, `INSERT INTO mailboxes (account, history_id, spam_trash, begun_at) VALUES (?, ?, ?, ?)
+		ON CONFLICT (account) DO UPDATE SET spam_trash = mailboxes.spam_trash OR excluded.spam_trash,
+			history_id = CASE WHEN mailboxes.history_id = 0 THEN excluded.history_id ELSE mailboxes.history_id END`,
+		r.Account, int64(r.Checkpoint.HistoryID), r.Filter.SpamTrash, x.now)
+	if err != nil {
+		return fmt.Errorf("pin the cursor of %s: %w", r.Account, err)
+	}
+	return nil
+}
+
+// askSync asks for a sync once a backfill has come to its end, so that what
+// changed during the crawl is there at once.
+func (x *tx) askSync(ctx context.Context, r *row) error {
+	if r.Kind != jobs.MailBackfill || (r.State != jobs.Completed && r.State != jobs.CompletedWithFailures) {
+		return nil
+	}
+	_, err := x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = ? WHERE account = ?", x.now, r.Account)
+	return err
+}
+
+// StartSync starts the live sync of a mailbox, under the next epoch where it ran
+// before. Of one that is live already it is remembered that another was asked for,
+// which begins when the history was read or, at the latest, after it; the job is
+// then returned with started false, as is one that is paused. The error is
+// [jobs.ErrNotFound] when there is no such account and [jobs.ErrNoCursor] when
+// no backfill of the whole mailbox has begun.
+func (s *Store) StartSync(ctx context.Context, email string) (job jobs.Job, started bool, err error) {
+	for done := false; !done; {
+		err := s.line.do(ctx, ahead, func(ctx context.Context, x *tx) (err error) {
+			job, started, done, err = x.startSync(ctx, normal(email))
+			return err
+		})
+		if err != nil {
+			return jobs.Job{}, false, fmt.Errorf("start sync of %q: %w", email, err)
+		}
+	}
+	return job, started, nil
+}
+
+// startSync is one step of [Store.StartSync]; it is not done while there are
+// items of earlier runs left to clear.
+func (x *tx) startSync(ctx context.Context, email string) (job jobs.Job, started, done bool, err error) {
+	var project string
+	if err := x.QueryRowContext(ctx, "SELECT project FROM accounts WHERE email = ?", email).Scan(&project); err != nil {
+		return jobs.Job{}, false, false, fmt.Errorf("account: %w", notFound(err))
+	}
+	if _, err := x.cursor(ctx, email); err != nil {
+		return jobs.Job{}, false, false, err
+	}
+	r, err := x.load(ctx, jobs.SyncID(email))
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		r, err = x.insertSync(ctx, email, project)
+	case err != nil:
+	case r.State == jobs.Paused:
+		return r.Job, false, true, nil
+	case r.State.Live():
+		return r.Job, false, true, x.remember(ctx, r)
+	default:
+		if done, err := x.clearDone(ctx, r); err != nil || !done {
+			return jobs.Job{}, false, false, err
+		}
+		// Its counters are those of all runs, and go on.
+		r.Project, r.State, r.Epoch, r.Slice = project, jobs.Queued, r.Epoch+1, 0
+		r.Wanted, r.LastError, r.Refusals, r.Failures = "", "", 0, 0
+		r.Checkpoint.Listed = false
+		r.StartedAt, r.FinishedAt = time.Time{}, time.Time{}
+		err = x.save(ctx, r)
+	}
+	if err != nil {
+		return jobs.Job{}, false, false, err
+	}
+	_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0, begun_at = ? WHERE account = ?", x.now, email)
+	return r.Job, true, err == nil, err
+}
+
+func (x *tx) insertSync(ctx context.Context, email, project string) (*row, error) {
+	id := jobs.SyncID(email)
+	_, err := x.ExecContext(ctx, `INSERT INTO jobs (id, kind, account, project, state, live, epoch, created_at, updated_at)
+		VALUES (?, ?, ?, ?, ?, TRUE, 1, ?, ?)`, id, jobs.MailSync, email, project, jobs.Queued, x.now, x.now)
+	if err != nil {
+		return nil, fmt.Errorf("insert job %q: %w", id, err)
+	}
+	return x.load(ctx, id)
+}
+
+// remember notes that a sync was asked for while one runs. The running one reads
+// the history again in its next slice; if it has none, the scheduler starts
+// another.
+func (x *tx) remember(ctx context.Context, r *row) error {
+	r.Checkpoint.Listed = false
+	if err := x.save(ctx, r); err != nil {
+		return err
+	}
+	_, err := x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = ? WHERE account = ?", x.now, r.Account)
+	return err
+}
+
+// clearDone drops the items that earlier runs are done with. Those that were
+// given up stay in the failure list, and those that are pending go on.
+func (x *tx) clearDone(ctx context.Context, r *row) (done bool, err error) {
+	res, err := x.ExecContext(ctx, `DELETE FROM items WHERE job = ? AND id IN
+		(SELECT id FROM items WHERE job = ? AND state NOT IN ('pending', 'failed') LIMIT ?)`, r.num, r.num, clearAtOnce)
+	if err != nil {
+		return false, fmt.Errorf("clear items: %w", err)
+	}
+	n, err := res.RowsAffected()
+	return n < clearAtOnce, err
+}
+
+// crawlAdvance is how often the history is read while a backfill runs, however
+// rarely it is otherwise: a cursor may grow too old within hours.
+const crawlAdvance = time.Hour
+
+const dueSyncs = `SELECT m.account, m.asked_at, m.begun_at, m.reconcile, m.reconciled_at,
+		EXISTS (SELECT 1 FROM jobs AS b WHERE b.account = m.account AND b.kind = 'mail-backfill' AND b.live)
+	FROM mailboxes AS m LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
+	WHERE m.history_id <> 0 AND (j.id IS NULL OR NOT j.live) AND (
+		(m.asked_at > 0 AND COALESCE(j.state, '') <> 'paused')
+		OR (m.begun_at <= ? AND COALESCE(j.state, '') NOT IN ('paused', 'blocked', 'cancelled')))
+	ORDER BY m.asked_at DESC, m.begun_at LIMIT ?`
+
+// DueSyncs returns the accounts whose live sync should start now: those that were
+// asked for while one ran, and those whose last one began interval ago, give or
+// take a tenth so that they spread; an interval of zero or less makes only the
+// former due, and mailboxes whose backfill runs, every hour. A mailbox whose
+// account must act waits until it is asked for, and one whose history is too old
+// again until it may be read as a whole.
+func (s *Store) DueSyncs(ctx context.Context, interval time.Duration) (accounts []string, err error) {
+	every := interval
+	if every <= 0 || every > crawlAdvance {
+		every = crawlAdvance
+	}
+	err = s.read(ctx, func(x *tx) error {
+		rows, err := x.QueryContext(ctx, dueSyncs, x.now-(every-every/10).Milliseconds(), DefaultPage)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var c jobs.Cursor
+			var crawl bool
+			if err := rows.Scan(&c.Account, millis{&c.AskedAt}, millis{&c.BegunAt}, &c.Reconcile, millis{&c.ReconciledAt}, &crawl); err != nil {
+				return err
+			}
+			if isDue(c, crawl, interval, fromMillis(x.now)) {
+				accounts = append(accounts, c.Account)
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list due syncs: %w", err)
+	}
+	return accounts, nil
+}
+
+func isDue(c jobs.Cursor, crawl bool, interval time.Duration, now time.Time) bool {
+	if !c.AskedAt.IsZero() {
+		return true
+	}
+	if crawl && (interval <= 0 || interval > crawlAdvance) {
+		interval = crawlAdvance
+	}
+	if interval <= 0 || c.Reconcile && now.Before(c.ReconciledAt.Add(jobs.ReconcileEvery)) {
+		return false
+	}
+	// The same for every scheduler, and another each time.
+	sum := fnv.New32a()
+	fmt.Fprint(sum, c.Account, c.BegunAt.UnixMilli())
+	wait := interval - interval/10 + time.Duration(float64(interval)/5*float64(sum.Sum32())/(1<<32))
+	return !now.Before(c.BegunAt.Add(wait))
+}

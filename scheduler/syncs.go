@@ -1,0 +1,124 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.uber.org/zap"
+
+	"headroom/jobs"
+)
+
+// A SyncStore knows which mailboxes a live sync is due for.
+type SyncStore interface {
+	// DueSyncs returns the accounts whose sync should start now, the interval
+	// being that between two of one account.
+	DueSyncs(ctx context.Context, interval time.Duration) ([]string, error)
+	// StartSync starts one, and says whether it was not under way already.
+	StartSync(ctx context.Context, account string) (job jobs.Job, started bool, err error)
+}
+
+// A Putter puts tasks on the queue.
+type Putter interface {
+	Put(ctx context.Context, ref jobs.TaskRef) error
+}
+
+// SyncOptions configures [NewSyncs]. Store, Queue, Log and Registerer are
+// required.
+type SyncOptions struct {
+	Store      SyncStore
+	Queue      Putter
+	Interval   time.Duration // between two syncs of a mailbox; 0: only those that were asked for
+	Tick       time.Duration // between two looks; a second if zero
+	Log        *zap.Logger
+	Registerer prometheus.Registerer
+}
+
+// Syncs makes live syncs start when they are due. Any number of them may run:
+// the job's row makes each sync once.
+type Syncs struct {
+	opts    SyncOptions
+	started prometheus.Counter
+	failed  prometheus.Counter
+	failing bool // the last look failed; only used by Run
+}
+
+// NewSyncs returns Syncs that do nothing until [Syncs.Run].
+func NewSyncs(o SyncOptions) (*Syncs, error) {
+	if o.Store == nil || o.Queue == nil || o.Log == nil || o.Registerer == nil {
+		return nil, errors.New("scheduler: Store, Queue, Log and Registerer of syncs are required")
+	}
+	if o.Interval < 0 || o.Tick < 0 {
+		return nil, errors.New("scheduler: interval and tick of syncs must not be negative")
+	}
+	if o.Tick == 0 {
+		o.Tick = time.Second
+	}
+	o.Log = o.Log.Named("syncs")
+	f := promauto.With(o.Registerer)
+	return &Syncs{
+		opts: o,
+		started: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_scheduler_syncs_started_total",
+			Help: "Live syncs started because they were due, or asked for while another ran.",
+		}),
+		failed: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_scheduler_sync_errors_total",
+			Help: "Looks for due live syncs that failed.",
+		}),
+	}, nil
+}
+
+// Run looks for due syncs until ctx ends, and returns nil then. A look that
+// fails is logged and counted, and the next one tries again.
+func (s *Syncs) Run(ctx context.Context) error {
+	tick := time.NewTicker(s.opts.Tick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := s.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.failed.Inc()
+			if !s.failing { // a row of them is said once
+				s.opts.Log.Error("look for due syncs failed, trying again with the next", zap.Error(err))
+			}
+		}
+		s.failing = err != nil
+	}
+}
+
+// look starts what is due. One account's error does not keep the others waiting.
+func (s *Syncs) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	defer cancel()
+	due, err := s.opts.Store.DueSyncs(ctx, s.opts.Interval)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, account := range due {
+		job, started, err := s.opts.Store.StartSync(ctx, account)
+		if err == nil && started {
+			s.started.Inc()
+			if err = s.opts.Queue.Put(ctx, job.Ref()); err != nil {
+				// The row is the truth: the rescue makes its task.
+				err = fmt.Errorf("put %s on the queue: %w", job.ID, err)
+			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 1 {
+		return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
+	}
+	return errors.Join(errs...)
+}

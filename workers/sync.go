@@ -1,0 +1,168 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"headroom/jobs"
+)
+
+// SyncStore keeps what live sync reads. Its methods are fenced as those of
+// [Store] are.
+type SyncStore interface {
+	// BeginSync notes that the history is about to be read, and returns where
+	// from.
+	BeginSync(ctx context.Context, ref jobs.TaskRef) (jobs.Cursor, error)
+	// ApplyHistory writes down a page of the history and moves the cursor
+	// behind it, in one transaction.
+	ApplyHistory(ctx context.Context, ref jobs.TaskRef, page jobs.HistoryPage) (jobs.Job, error)
+	// EndSync notes that the history was read to its end, and lists what has
+	// to be fetched; until it is done it must be called again.
+	EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, done bool, err error)
+
+	// ExpireCursor notes that the history is too old.
+	ExpireCursor(ctx context.Context, ref jobs.TaskRef) (jobs.Cursor, error)
+	// AddSnapshot adds ids that a label has, or, without one, all ids, and
+	// moves the snapshot on to next; it returns next with what was seen.
+	AddSnapshot(ctx context.Context, ref jobs.TaskRef, label string, ids []string, next jobs.Snapshot) (jobs.Snapshot, error)
+	// MergeSnapshot does a step of writing down a complete snapshot; the zero
+	// snapshot says that it was the last.
+	MergeSnapshot(ctx context.Context, ref jobs.TaskRef) (jobs.Snapshot, error)
+	// DropSnapshot forgets a snapshot; until it is done it must be called again.
+	DropSnapshot(ctx context.Context, ref jobs.TaskRef) (done bool, err error)
+}
+
+// Historian is the part of a mailbox that live sync reads. Calls and errors are
+// those of a [Mailbox].
+type Historian interface {
+	// History returns a page of what changed after a history id. An error of
+	// jobs.ClassCursor says that this is too long ago, or, with a token, that
+	// the token does not work.
+	History(ctx context.Context, after uint64, pageToken string) (jobs.HistoryPage, error)
+	// ListAll returns a page of the ids of all messages, or of all with a
+	// label; spam and trash are among them.
+	ListAll(ctx context.Context, label, pageToken string) (jobs.Page, error)
+	// Labels returns the ids of all labels.
+	Labels(ctx context.Context) ([]string, error)
+}
+
+// sync reads the mailbox's history to its end; what it leaves to be fetched is
+// on the job's list then. It returns nil when the list is complete.
+func (s *slice) sync(ctx, calls context.Context) *ending {
+	cursor, err := s.opts.Store.BeginSync(ctx, s.ref)
+	if errors.Is(err, jobs.ErrNoCursor) {
+		return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed,
+			Error: fmt.Sprintf("%v: no backfill of the whole mailbox has begun; start one with: headroom backfill start %s", err, s.job.Account)}}
+	}
+	if err != nil {
+		return breaks(err)
+	}
+	for {
+		if cursor.Snapshot.Phase == "" { // else finish that first
+			expired, end := s.readHistory(ctx, calls, cursor.HistoryID)
+			if end != nil {
+				return end
+			}
+			if !expired {
+				return s.endSync(ctx)
+			}
+			if cursor, err = s.opts.Store.ExpireCursor(ctx, s.ref); err != nil {
+				return breaks(err)
+			}
+			if next := cursor.ReconciledAt.Add(jobs.ReconcileEvery); !cursor.ReconciledAt.IsZero() && time.Now().Before(next) {
+				return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: fmt.Sprintf(
+					"the mailbox's history is too old again; the whole mailbox was read at %s, and is read again at %s at the earliest",
+					cursor.ReconciledAt.Format(time.RFC3339), next.Format(time.RFC3339))}}
+			}
+			s.log.Warn("the history is too old; the mailbox is read as a whole once", logJob(s.job)...)
+		}
+		pinned, end := s.reconcile(ctx, calls, cursor.Snapshot)
+		if end != nil {
+			return end
+		}
+		s.metrics.reconciled.Inc()
+		s.log.Info("the mailbox was read as a whole", logJob(s.job)...)
+		cursor = jobs.Cursor{HistoryID: pinned}
+	}
+}
+
+// readHistory applies the history after a history id, page by page. Expired says
+// that it does not reach back so far.
+func (s *slice) readHistory(ctx, calls context.Context, after uint64) (expired bool, end *ending) {
+	for token := ""; ; {
+		if s.stopping() {
+			return false, &ending{how: goesOn}
+		}
+		if token != "" && s.askedBefore(fmt.Sprintf("history %d %s", after, token)) {
+			return false, s.noEnd("history")
+		}
+		var page jobs.HistoryPage
+		err := s.call(calls, nil, func(ctx context.Context) (err error) {
+			page, err = s.box.History(ctx, after, token)
+			return err
+		})
+		switch {
+		case isDeadCursor(err) && token == "":
+			return true, nil
+		case isDeadCursor(err):
+			// The cursor is behind all pages so far, so they need not come again.
+			token = ""
+			continue
+		case err != nil:
+			return false, endingOfCall(ctx, calls, fmt.Errorf("history of %s: %w", s.job.Account, err), time.Now())
+		}
+		job, err := s.opts.Store.ApplyHistory(ctx, s.ref, page)
+		if err != nil {
+			return false, breaks(err)
+		}
+		s.job.Progress, s.progress = job.Progress, true
+		s.countChanges(page)
+		if page.Next == "" {
+			return false, nil
+		}
+		// A page that moved the cursor needs no token: the next begins at the
+		// cursor, and no token can die meanwhile.
+		token = page.Next
+		if n := len(page.Records); n > 0 && page.Records[n-1].ID > after {
+			after, token = page.Records[n-1].ID, ""
+		}
+	}
+}
+
+// askedBefore reports whether this slice has asked for a page before: then its
+// tokens lead in a circle.
+func (s *slice) askedBefore(page string) bool {
+	if s.asked == nil {
+		s.asked = map[string]bool{}
+	}
+	before := s.asked[page]
+	s.asked[page] = true
+	return before
+}
+
+func (s *slice) noEnd(what string) *ending {
+	return breaks(fmt.Errorf("%s of %s: its page tokens lead to no end", what, s.job.Account))
+}
+
+func (s *slice) countChanges(page jobs.HistoryPage) {
+	for _, record := range page.Records {
+		for _, c := range record.Changes {
+			s.metrics.changes.WithLabelValues(string(c.Kind)).Inc()
+		}
+	}
+}
+
+func (s *slice) endSync(ctx context.Context) *ending {
+	for {
+		job, done, err := s.opts.Store.EndSync(ctx, s.ref)
+		if err != nil {
+			return breaks(err)
+		}
+		s.job.Checkpoint, s.job.Progress = job.Checkpoint, job.Progress
+		if done {
+			return nil
+		}
+	}
+}
