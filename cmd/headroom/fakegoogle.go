@@ -34,8 +34,9 @@ meters every call by its own tables, and refuses as Google does. The first line
 on stdout is JSON with its url; docs/fake-google.md says what else it can do.
 
 A mailbox is EMAIL=PATH, where PATH is an mbox file or a folder of mbox and eml
-files, or EMAIL=generate:N for N generated messages. The bearer token of a
-request selects the mailbox.
+files, EMAIL=generate:N for N generated messages, or EMAIL=generate:N:SIZE for N
+of SIZE bytes each, such as 35MB. The bearer token of a request selects the
+mailbox.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 		Example: `  headroom fake-google --listen 127.0.0.1:9000 --mailbox ann@example.com=generate:1000
@@ -72,7 +73,7 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:0", "listen on `HOST:PORT`; port 0 takes a free one")
-	f.StringArrayVar(&mailboxes, "mailbox", nil, "serve a mailbox, `EMAIL=PATH` or EMAIL=generate:N; may be repeated")
+	f.StringArrayVar(&mailboxes, "mailbox", nil, "serve a mailbox, `EMAIL=PATH` or EMAIL=generate:N[:SIZE]; may be repeated")
 	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how to refuse: fixed, sliding or bucket")
 	f.StringVar(&o.Prices, "prices", fakegoogle.DefaultPrices, "price list: gmail-legacy, gmail-2026-05 or gmail-2026-10")
 	f.IntVar(&o.Scale, "scale", 1, "let quota time run `N` times faster")

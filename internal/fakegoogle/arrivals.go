@@ -12,7 +12,7 @@ type Arrival struct {
 	User    string    `json:"user"`
 	Method  string    `json:"method"`
 	Format  string    `json:"format,omitempty"`
-	ID      string    `json:"id,omitempty"` // of the message, for messages.get
+	ID      string    `json:"id,omitempty"` // of the message or thread that was asked for
 	Units   int64     `json:"units"`
 	// InFlight is how many calls of the mailbox were between meter and answer, this
 	// one included even if it was refused.

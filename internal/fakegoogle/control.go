@@ -17,40 +17,6 @@ func isControl(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, cont
 // 35 MB as base64 fits.
 const largestControl = 64 << 20
 
-// A MailboxChange is the body of POST /_fake/mailbox. Its parts are done in the
-// order of the fields.
-type MailboxChange struct {
-	User              string       `json:"user"` // the first mailbox if empty
-	Add               []NewMessage `json:"add,omitempty"`
-	Delete            []string     `json:"delete,omitempty"`
-	Relabel           []Relabeling `json:"relabel,omitempty"`
-	ExpireHistory     bool         `json:"expire_history,omitempty"`
-	ExpirePageTokens  bool         `json:"expire_page_tokens,omitempty"`
-	RevokeAccessToken bool         `json:"revoke_access_tokens,omitempty"`
-}
-
-// A NewMessage is a message to add: its bytes as text or, where they are no
-// UTF-8, in base64.
-type NewMessage struct {
-	Raw       string   `json:"raw,omitempty"`
-	RawBase64 []byte   `json:"raw_base64,omitempty"`
-	Labels    []string `json:"labels,omitempty"` // INBOX if none
-}
-
-// A Relabeling changes the labels of one message.
-type Relabeling struct {
-	ID     string   `json:"id"`
-	Add    []string `json:"add,omitempty"`
-	Remove []string `json:"remove,omitempty"`
-}
-
-// A MailboxChanged answers POST /_fake/mailbox.
-type MailboxChanged struct {
-	Added     []string `json:"added"`   // ids, in the order given
-	Missing   []string `json:"missing"` // ids to delete or relabel that are not there
-	HistoryID uint64   `json:"history_id"`
-}
-
 // A MailboxState answers GET /_fake/mailbox.
 type MailboxState struct {
 	User      string        `json:"user"`
@@ -157,51 +123,6 @@ func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	sendJSON(w, http.StatusOK, s.Faults())
-}
-
-func (s *Server) postMailbox(w http.ResponseWriter, r *http.Request) {
-	var change MailboxChange
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestControl))
-	if err == nil {
-		err = decodeStrict(body, &change)
-	}
-	if err != nil {
-		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
-		return
-	}
-	box, ok := s.controlMailbox(w, change.User)
-	if !ok {
-		return
-	}
-	done := MailboxChanged{Added: []string{}, Missing: []string{}}
-	for _, m := range change.Add {
-		raw := m.RawBase64
-		if raw == nil {
-			raw = []byte(m.Raw)
-		}
-		done.Added = append(done.Added, box.Add(raw, m.Labels...))
-	}
-	for _, id := range change.Delete {
-		if !box.Delete(id) {
-			done.Missing = append(done.Missing, id)
-		}
-	}
-	for _, l := range change.Relabel {
-		if !box.Relabel(l.ID, l.Add, l.Remove) {
-			done.Missing = append(done.Missing, l.ID)
-		}
-	}
-	if change.ExpireHistory {
-		box.ExpireHistory()
-	}
-	if change.ExpirePageTokens {
-		box.ExpirePageTokens()
-	}
-	if change.RevokeAccessToken {
-		s.tokens.revoke(mailboxKey(box.email))
-	}
-	done.HistoryID = box.HistoryID()
-	sendJSON(w, http.StatusOK, done)
 }
 
 // controlMailbox finds a mailbox, or answers 404.

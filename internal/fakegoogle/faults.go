@@ -16,13 +16,13 @@ import (
 // the first when From is). All times are real, not divided by the server's scale.
 //
 // What happens: first DelayMS passes. Then one of: Hang, Close, Truncate, or an
-// answer made of Status, Reason, Message, Body and HTML. A fault that has none
-// of them only delays.
+// answer made of Status, Reason, Message, Body and HTML; or the true answer with an
+// [Oddity]. A fault that has none of them only delays.
 type Fault struct {
 	User    string `json:"user,omitempty"`
 	Project string `json:"project,omitempty"`
 	Method  string `json:"method,omitempty"` // id of the discovery document, or "token"
-	ID      string `json:"id,omitempty"`     // of a message
+	ID      string `json:"id,omitempty"`     // of a message or thread
 
 	Nth   int `json:"nth,omitempty"`
 	From  int `json:"from,omitempty"`
@@ -60,6 +60,8 @@ type Fault struct {
 	Close    bool `json:"close,omitempty"`    // the connection is reset without an answer
 	Truncate bool `json:"truncate,omitempty"` // half of the true answer, then the connection is cut
 	Hang     bool `json:"hang,omitempty"`     // no answer for a minute, or until the client goes; then as Close
+
+	Oddity
 }
 
 // The places of a fault's moment; text is the default.
@@ -95,11 +97,15 @@ func (f Fault) validate() error {
 	default:
 		problems = append(problems, errors.New("retry_as must be text, seconds or date"))
 	}
-	if n := count(f.Close, f.Truncate, f.Hang, f.answers()); n > 1 {
-		problems = append(problems, errors.New("choose one of close, truncate, hang and an answer"))
+	if n := count(f.Close, f.Truncate, f.Hang, f.answers(), f.Oddity.any()); n > 1 {
+		problems = append(problems, errors.New("choose one of close, truncate, hang, an answer and the true one made odd"))
 	} else if n == 0 && f.DelayMS == 0 {
-		problems = append(problems, errors.New("nothing to do: give a status, reason, body, delay_ms, close, truncate or hang"))
+		problems = append(problems, errors.New("nothing to do: give a status, reason, body, delay_ms, close, truncate, hang or an oddity"))
 	}
+	if f.Method == methodToken && f.Oddity.any() {
+		problems = append(problems, errors.New("the token endpoint has no oddities"))
+	}
+	problems = append(problems, f.Oddity.validate())
 	if f.Reason != "" && f.Status == 0 && f.Body == "" && f.Method != methodToken {
 		if _, known := faultError(f); !known {
 			problems = append(problems, errors.New("reason "+f.Reason+" is none the fake knows: give a status with it"))

@@ -1,7 +1,7 @@
 package fakegoogle
 
 import (
-	"net/url"
+	"cmp"
 	"slices"
 	"strconv"
 )
@@ -44,6 +44,12 @@ func (h *history) add(kind string, msg *message, changed []string) {
 }
 
 func (h *history) expire() { h.floor, h.records = h.last, nil }
+
+// after returns the changes that are newer than an id.
+func (h *history) after(id uint64) []change {
+	from, _ := slices.BinarySearchFunc(h.records, id+1, func(c change, id uint64) int { return cmp.Compare(c.id, id) })
+	return h.records[from:]
+}
 
 type historyList struct {
 	History       []historyRecord `json:"history,omitempty"`
@@ -94,16 +100,12 @@ func (c change) record() historyRecord {
 }
 
 // listHistory serves gmail.users.history.list.
-func (m *Mailbox) listHistory(q url.Values) (any, *apiError) {
+func (m *Mailbox) listHistory(q ask) (any, *apiError) {
 	start, err := strconv.ParseUint(q.Get("startHistoryId"), 10, 64)
 	if err != nil {
 		return nil, badRequest("Missing/invalid parameter: startHistoryId")
 	}
-	limit, bad := maxResults(q)
-	if bad != nil {
-		return nil, bad
-	}
-	kinds := q["historyTypes"]
+	kinds := q.Values["historyTypes"]
 	for _, kind := range kinds {
 		if !slices.Contains([]string{messageAdded, messageDeleted, labelAdded, labelRemoved}, kind) {
 			return nil, badRequest("Invalid value at 'history_types' (type.googleapis.com/google.apps.gmail.v1.HistoryType), \"" + kind + "\"")
@@ -111,37 +113,32 @@ func (m *Mailbox) listHistory(q url.Values) (any, *apiError) {
 	}
 	label := q.Get("labelId")
 
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if start < m.history.floor || start > m.history.last {
 		return nil, notFound()
 	}
-	binding := m.bind("history", q, "startHistoryId", "historyTypes", "labelId")
-	after := start
-	if token := q.Get("pageToken"); token != "" {
-		cursor, ok := parsePageToken(token, binding)
-		if !ok {
-			return nil, badRequest("Invalid pageToken")
-		}
-		after = uint64(cursor.position)
+	p, bad := m.newPager("history", q, pageToken{position: int64(start)}, "startHistoryId", "historyTypes", "labelId")
+	if bad != nil {
+		return nil, bad
 	}
-	answer := historyList{HistoryID: m.history.last}
-	from, _ := slices.BinarySearchFunc(m.history.records, after+1, func(c change, id uint64) int {
-		return int(int64(c.id) - int64(id))
-	})
-	for _, c := range m.history.records[from:] {
+	var records []historyRecord
+	var places []pageToken
+	more := false
+	for _, c := range m.history.after(uint64(p.after.position)) {
 		if len(kinds) > 0 && !slices.Contains(kinds, c.kind) {
 			continue
 		}
 		if label != "" && !slices.Contains(c.labels, label) && !slices.Contains(c.labelChanges, label) {
 			continue
 		}
-		if len(answer.History) == limit {
-			last := answer.History[limit-1].ID
-			answer.NextPageToken = pageToken{position: int64(last)}.encode(binding)
+		if more = len(records) == p.limit; more {
 			break
 		}
-		answer.History = append(answer.History, c.record())
+		records = append(records, c.record())
+		places = append(places, pageToken{position: int64(c.id)})
 	}
+	answer := historyList{HistoryID: m.history.last}
+	answer.History, answer.NextPageToken = page(p, records, places, more)
 	return answer, nil
 }

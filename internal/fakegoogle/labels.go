@@ -1,9 +1,6 @@
 package fakegoogle
 
-import (
-	"net/url"
-	"slices"
-)
+import "slices"
 
 // systemLabels are those every mailbox has, in Google's order.
 var systemLabels = []string{
@@ -30,7 +27,7 @@ type labelList struct {
 
 // listLabels serves gmail.users.labels.list. A label that a message has and
 // that is none of the system's is a user's label, with its id for a name.
-func (m *Mailbox) listLabels(url.Values) (any, *apiError) {
+func (m *Mailbox) listLabels() (any, *apiError) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var answer labelList
@@ -41,7 +38,7 @@ func (m *Mailbox) listLabels(url.Values) (any, *apiError) {
 }
 
 // getLabel serves gmail.users.labels.get, which alone has the counts.
-func (m *Mailbox) getLabel(id string) (any, *apiError) {
+func (m *Mailbox) getLabel(id string, q ask) (any, *apiError) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if !slices.Contains(m.labelIDs(), id) {
@@ -59,6 +56,9 @@ func (m *Mailbox) getLabel(id string) (any, *apiError) {
 			unread++
 			unreadThreads[msg.threadID] = true
 		}
+	}
+	if q.odd.MessagesTotal != nil {
+		messages = *q.odd.MessagesTotal
 	}
 	nThreads, nUnreadThreads := len(threads), len(unreadThreads)
 	l := newLabel(id)

@@ -1,10 +1,18 @@
 package fakegoogle
 
 import (
+	"math"
 	"net/url"
 	"slices"
-	"sort"
+	"time"
 )
+
+// An ask is what a call asks for: its parameters, and what shall be odd about
+// the answer.
+type ask struct {
+	url.Values
+	odd Oddity
+}
 
 type profile struct {
 	EmailAddress  string `json:"emailAddress"`
@@ -15,22 +23,22 @@ type profile struct {
 
 // getProfile serves gmail.users.getProfile. The total has spam and trash in it,
 // which a listing by default has not.
-func (m *Mailbox) getProfile(url.Values) (any, *apiError) {
+func (m *Mailbox) getProfile(q ask) (any, *apiError) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	threads := map[string]bool{}
-	for _, msg := range m.order {
-		threads[msg.threadID] = true
+	total := len(m.order)
+	if q.odd.MessagesTotal != nil {
+		total = *q.odd.MessagesTotal
 	}
 	return profile{
-		EmailAddress: m.email, MessagesTotal: len(m.order), ThreadsTotal: len(threads), HistoryID: m.history.last,
+		EmailAddress: m.email, MessagesTotal: total, ThreadsTotal: len(m.byThread), HistoryID: m.history.last,
 	}, nil
 }
 
 type messageList struct {
 	Messages           []messageRef `json:"messages,omitempty"`
 	NextPageToken      string       `json:"nextPageToken,omitempty"`
-	ResultSizeEstimate int          `json:"resultSizeEstimate"`
+	ResultSizeEstimate *int         `json:"resultSizeEstimate,omitempty"`
 }
 
 // sizeEstimate is what a listing with more pages says of its size. Google's
@@ -38,58 +46,83 @@ type messageList struct {
 // on it.
 const sizeEstimate = 201
 
-// listMessages serves gmail.users.messages.list, newest first.
-func (m *Mailbox) listMessages(q url.Values) (any, *apiError) {
-	limit, bad := maxResults(q)
-	if bad != nil {
-		return nil, bad
+// A listing is what the parameters of messages.list and threads.list choose.
+type listing struct {
+	labels []string
+	query  query
+	hidden bool // spam and trash are
+}
+
+// listingParams are those that choose, and that page tokens are bound to.
+var listingParams = []string{"q", "labelIds", "includeSpamTrash"}
+
+// newListing reads the parameters. The caller holds the lock.
+func (m *Mailbox) newListing(q ask) (listing, *apiError) {
+	zone, err := m.habits.location()
+	if err != nil {
+		return listing{}, badRequest(err.Error())
 	}
-	query, bad := parseQuery(q.Get("q"))
+	query, bad := parseQuery(q.Get("q"), searcher{zone: zone, looseSeconds: m.habits.LooseSeconds, now: time.Now()})
 	if bad != nil {
-		return nil, bad
+		return listing{}, bad
 	}
-	spamTrash, bad := boolParam(q, "includeSpamTrash")
+	spamTrash, bad := boolParam(q.Values, "includeSpamTrash")
 	if bad != nil {
-		return nil, bad
+		return listing{}, bad
 	}
-	labels := q["labelIds"]
+	labels := q.Values["labelIds"]
 	hidden := !spamTrash && !query.reachesSpamTrash &&
 		!slices.Contains(labels, "SPAM") && !slices.Contains(labels, "TRASH")
+	return listing{labels: labels, query: query, hidden: hidden}, nil
+}
 
+func (l listing) shows(msg *message) bool {
+	if l.hidden && (msg.has("SPAM") || msg.has("TRASH")) {
+		return false
+	}
+	return hasAll(msg, l.labels) && l.query.matches(msg)
+}
+
+// newest is the place before every message.
+var newest = pageToken{position: math.MaxInt64, sequence: math.MaxUint32}
+
+func placeOf(msg *message) pageToken {
+	return pageToken{position: msg.internalDate, sequence: msg.sequence}
+}
+
+// precedes reports whether a place in a list comes before a message.
+func (t pageToken) precedes(msg *message) bool {
+	return byDate(msg, &message{internalDate: t.position, sequence: t.sequence}) < 0
+}
+
+// listMessages serves gmail.users.messages.list, newest first.
+func (m *Mailbox) listMessages(q ask) (any, *apiError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	order := m.sorted()
-	end := len(order)
-	binding := m.bind("messages", q, "q", "labelIds", "includeSpamTrash")
-	if token := q.Get("pageToken"); token != "" {
-		after, ok := parsePageToken(token, binding)
-		if !ok {
-			return nil, badRequest("Invalid pageToken")
-		}
-		at := &message{internalDate: after.position, sequence: after.sequence}
-		end = sort.Search(len(order), func(i int) bool { return byDate(order[i], at) >= 0 })
+	listing, bad := m.newListing(q)
+	if bad != nil {
+		return nil, bad
 	}
-
-	var answer messageList
-	var last *message
-	for _, msg := range slices.Backward(order[:end]) {
-		if hidden && (msg.has("SPAM") || msg.has("TRASH")) {
+	p, bad := m.newPager("messages", q, newest, listingParams...)
+	if bad != nil {
+		return nil, bad
+	}
+	var refs []messageRef
+	var places []pageToken
+	more := false
+	for _, msg := range slices.Backward(m.sorted()) {
+		if !p.after.precedes(msg) || !listing.shows(msg) {
 			continue
 		}
-		if !hasAll(msg, labels) || !query.matches(msg) {
-			continue
-		}
-		if len(answer.Messages) == limit {
-			answer.NextPageToken = pageToken{position: last.internalDate, sequence: last.sequence}.encode(binding)
+		if more = len(refs) == p.limit; more {
 			break
 		}
-		answer.Messages = append(answer.Messages, messageRef{ID: msg.id, ThreadID: msg.threadID})
-		last = msg
+		refs = append(refs, messageRef{ID: msg.id, ThreadID: msg.threadID})
+		places = append(places, placeOf(msg))
 	}
-	answer.ResultSizeEstimate = len(answer.Messages)
-	if answer.NextPageToken != "" {
-		answer.ResultSizeEstimate = sizeEstimate
-	}
+	var answer messageList
+	answer.Messages, answer.NextPageToken = page(p, refs, places, more)
+	answer.ResultSizeEstimate = p.estimate(len(answer.Messages), answer.NextPageToken)
 	return answer, nil
 }
 

@@ -114,29 +114,31 @@ func TestQuery(t *testing.T) {
 	add("spam", dated("Tue, 03 Mar 2026 08:00:00 +0000", "fourth"), "SPAM")
 	add("trash", dated("Wed, 04 Mar 2026 08:00:00 +0000", "fifth"), "TRASH", "INBOX")
 	add("mail", mail(5), "SENT")
+	add("file", []byte("Date: Fri, 27 Feb 2026 08:00:00 +0000\r\nSubject: foo bar\r\nList-ID: <news.example.com>\r\n"+
+		"Content-Type: application/pdf; name=Report.PDF\r\n\r\n"+strings.Repeat("x", 2000)), "CATEGORY_UPDATES")
 
 	for _, test := range []struct {
 		q    string
 		want string
 	}{
-		{"", "mail chat new old"},
-		{"-in:chats", "mail new old"},
+		{"", "mail chat new old file"},
+		{"-in:chats", "mail new old file"},
 		{"in:inbox", "new old"},
 		{"in:spam", "spam"},
 		{"label:trash", "trash"},
-		{"in:anywhere", "trash spam mail chat new old"},
+		{"in:anywhere", "trash spam mail chat new old file"},
 		{"is:unread", "new"},
 		{"is:read in:inbox", "old"},
 		{`label:"Projects/Alpha"`, "old"},
 		{"label:projects-alpha", "old"},
-		{"-label:projects-alpha -in:chats", "mail new"},
+		{"-label:projects-alpha -in:chats", "mail new file"},
 		{"after:1772352000", "mail chat new"},
-		{"before:1772352000", "old"},
+		{"before:1772352000", "old file"},
 		{"after:2026/03/01 before:2026/03/02", "new"}, // a day is one of PST
-		{"before:2026-3-1", "old"},
+		{"before:2026-3-1", "old file"},
 		{"after:1772352000 before:1772438400", "new"},
 		{"from:carol", "chat new old"},
-		{"-from:carol", "mail"},
+		{"-from:carol", "mail file"},
 		{"to:bob@example.com", "mail"},
 		{"subject:café", "old"},
 		{"hello", "chat new old"},
@@ -145,7 +147,34 @@ func TestQuery(t *testing.T) {
 		{"hell", ""},
 		{"body message", "mail"},
 		{"rfc822msgid:<5@example.com>", "mail"},
-		{"larger:150", "mail"},
+		{"larger:150", "mail file"},
+		{"larger:1K", "file"},
+		{"smaller:150", "chat new old"},
+		{"newer:1772352000 older:2026/03/02", "new"},
+		{"older_than:900y", ""},
+		{"newer_than:900y is:unread", "new"},
+		{"subject:second OR subject:third", "chat new"},
+		{"hello subject:second OR subject:third", "chat new"},
+		{"from:carol (is:unread OR in:chats)", "chat new"},
+		{"{is:unread in:chats}", "chat new"},
+		{"subject:(second OR third)", "chat new"},
+		{"subject:{second café}", "new old"},
+		{"-{is:unread in:chats}", "mail old file"},
+		{"-(from:carol is:unread)", "mail chat old file"},
+		{"in:spam OR is:unread", "spam new"},
+		{"-in:spam is:unread", "new"},
+		{"has:attachment", "file"},
+		{"-has:attachment is:unread", "new"},
+		{"filename:pdf", "file"},
+		{"filename:report.pdf OR is:unread", "new file"},
+		{"category:updates", "file"},
+		{"list:news.example.com", "file"},
+		{"has:userlabels", "old"},
+		{"foo:bar", "file"}, // no operator: text
+		{"bar:foo", ""},
+		{"is:unread OR", "new"},
+		{"OR ) is:unread (", "new"},
+		{"is:unread AND in:inbox", "new"},
 	} {
 		var got []string
 		list, err := client(t, url, ann).Messages.List("me").Q(test.q).Do()
@@ -160,10 +189,41 @@ func TestQuery(t *testing.T) {
 			t.Errorf("q=%s lists %q, want %q", test.q, joined, test.want)
 		}
 	}
-	for _, q := range []string{"a OR b", "{a b}", "has:attachment", "after:yesterday", "filename:x.pdf"} {
+	for _, q := range []string{"after:yesterday", "larger:much", "is:purple", "has:yellow-star", "subject:", "newer_than:2h", strings.Repeat("(", 100) + "a"} {
 		if _, err := client(t, url, ann).Messages.List("me").Q(q).Do(); err == nil {
-			t.Errorf("q=%s was served, want 400: the fake does not know it", q)
+			t.Errorf("q=%s was served, want 400: the fake cannot read it", q)
 		}
+	}
+}
+
+func TestDatesOfAQuery(t *testing.T) {
+	server, url := start(t, fakegoogle.Options{})
+	box := server.AddMailbox(ann)
+	noon := box.Add(dated("Sun, 01 Mar 2026 12:00:00 +0000", "noon"))
+	late := box.Add(dated("Sun, 01 Mar 2026 23:30:00 +0000", "late"))
+	for _, test := range []struct {
+		habits fakegoogle.Habits
+		q      string
+		want   []string
+	}{
+		{fakegoogle.Habits{}, "after:1772368200", []string{late}}, // 12:30 UTC
+		{fakegoogle.Habits{}, "before:1772368200", []string{noon}},
+		{fakegoogle.Habits{}, "before:2026/03/02", []string{late, noon}}, // 08:00 UTC
+		{fakegoogle.Habits{Zone: "Europe/Berlin"}, "before:2026/03/02", []string{noon}},
+		{fakegoogle.Habits{Zone: "UTC", LooseSeconds: true}, "after:1772368200", []string{late, noon}},
+		{fakegoogle.Habits{Zone: "UTC", LooseSeconds: true}, "before:1772368200", nil},
+		{fakegoogle.Habits{Zone: "UTC", LooseSeconds: true}, "before:1772454600", []string{late, noon}}, // a day later
+	} {
+		if err := box.SetHabits(test.habits); err != nil {
+			t.Fatal(err)
+		}
+		list, err := client(t, url, ann).Messages.List("me").Q(test.q).Do()
+		if err != nil || !slices.Equal(ids(list), test.want) {
+			t.Errorf("%+v: q=%s lists %v, %v; want %v", test.habits, test.q, list, err, test.want)
+		}
+	}
+	if err := box.SetHabits(fakegoogle.Habits{Zone: "Atlantis"}); err == nil {
+		t.Error("a zone that is none was taken")
 	}
 }
 

@@ -2,13 +2,12 @@ package fakegoogle
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,10 +21,18 @@ type Mailbox struct {
 	order    []*message // by internal date, then arrival; oldest first
 	unsorted bool       // order needs sorting before it is read
 	sequence uint32
-	lastDate int64 // internal date of the message added last
-	threads  map[string]string
+	lastDate int64                 // internal date of the message added last
+	threads  map[string]string     // of Message-IDs
+	byThread map[string][]*message // in the order of arrival
 	history  history
-	tokens   uint32 // generation of page tokens; older ones are refused
+	large    int // large messages made up so far
+	habits   Habits
+
+	tokens       uint32         // generation of page tokens; older ones are refused
+	tokenUses    map[string]int // kept only where Habits limit them
+	lastSalt     int64          // of a page token, in ns since 1970
+	attachments  uint32         // generation of attachment ids; older ones are refused
+	attachmentID atomic.Uint64  // given out last
 }
 
 // A message is one stored message. Its labels and historyID change under the
@@ -33,7 +40,7 @@ type Mailbox struct {
 type message struct {
 	id, threadID string
 	sequence     uint32
-	raw          []byte
+	content      content
 	sha256       string
 	internalDate int64 // ms since 1970
 	head         header
@@ -55,6 +62,7 @@ func mailboxKey(email string) string { return strings.ToLower(strings.TrimSpace(
 func newMailbox(email string) *Mailbox {
 	return &Mailbox{
 		email: email, byID: map[string]*message{}, threads: map[string]string{},
+		byThread: map[string][]*message{}, tokenUses: map[string]int{},
 		history: history{last: firstHistoryID, floor: firstHistoryID},
 	}
 }
@@ -66,28 +74,45 @@ func (m *Mailbox) Email() string { return m.email }
 // that depend only on the address and on how many messages were added before.
 // Without labels it gets INBOX. The mailbox keeps raw, which must not change.
 func (m *Mailbox) Add(raw []byte, labels ...string) (id string) {
+	return m.add(content{head: raw}, labels)
+}
+
+func (m *Mailbox) add(c content, labels []string) (id string) {
 	if len(labels) == 0 {
 		labels = []string{"INBOX"}
 	}
-	sum := sha256.Sum256(raw)
-	head, _ := splitMessage(raw)
-	msg := &message{raw: raw, sha256: hex.EncodeToString(sum[:]), head: head, labels: sortedLabels(labels)}
-
+	msg := newMessage(c, labels) // hashing is left out of the lock
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.insert(msg, "")
+	return msg.id
+}
+
+// newMessage reads what is fixed of a message.
+func newMessage(c content, labels []string) *message {
+	head, _ := splitMessage(c.head)
+	return &message{content: c, sha256: c.sha256(), head: head, labels: sortedLabels(labels)}
+}
+
+// insert gives a message its place, in a thread of its own choice if none is
+// named, and makes history of it. The caller holds the write lock.
+func (m *Mailbox) insert(msg *message, thread string) {
 	m.sequence++
 	msg.sequence = m.sequence
 	msg.id = messageID(m.email, m.sequence)
-	msg.internalDate = m.dateOf(head)
+	msg.internalDate = m.dateOf(msg.head)
 	msg.threadID = m.threadOf(msg)
+	if thread != "" {
+		msg.threadID = thread
+	}
 
 	m.byID[msg.id] = msg
 	if n := len(m.order); n > 0 && byDate(m.order[n-1], msg) > 0 {
 		m.unsorted = true
 	}
 	m.order = append(m.order, msg)
+	m.byThread[msg.threadID] = append(m.byThread[msg.threadID], msg)
 	m.history.add(messageAdded, msg, nil)
-	return msg.id
 }
 
 // messageID puts a hash of the address before the sequence number, so that the
@@ -138,10 +163,22 @@ func (m *Mailbox) Delete(id string) bool {
 	if !ok {
 		return false
 	}
-	delete(m.byID, id)
-	m.order = slices.DeleteFunc(m.order, func(other *message) bool { return other == msg })
-	m.history.add(messageDeleted, msg, nil)
+	m.remove(msg)
 	return true
+}
+
+// remove takes a message out and makes history of it. The caller holds the write
+// lock.
+func (m *Mailbox) remove(msg *message) {
+	is := func(other *message) bool { return other == msg }
+	delete(m.byID, msg.id)
+	m.order = slices.DeleteFunc(m.order, is)
+	if thread := slices.DeleteFunc(m.byThread[msg.threadID], is); len(thread) > 0 {
+		m.byThread[msg.threadID] = thread
+	} else {
+		delete(m.byThread, msg.threadID)
+	}
+	m.history.add(messageDeleted, msg, nil)
 }
 
 // Relabel adds and removes labels of a message, and reports whether the message
@@ -181,7 +218,7 @@ func (m *Mailbox) Messages() []MessageInfo {
 	defer m.mu.Unlock()
 	infos := make([]MessageInfo, 0, len(m.order))
 	for _, msg := range slices.Backward(m.sorted()) {
-		infos = append(infos, MessageInfo{ID: msg.id, SHA256: msg.sha256, Size: len(msg.raw), Labels: msg.labels})
+		infos = append(infos, MessageInfo{ID: msg.id, SHA256: msg.sha256, Size: msg.content.size(), Labels: msg.labels})
 	}
 	return infos
 }
@@ -205,6 +242,13 @@ func (m *Mailbox) ExpirePageTokens() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.tokens++
+}
+
+// ExpireAttachmentIDs makes every attachment id that is out a dead one.
+func (m *Mailbox) ExpireAttachmentIDs() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.attachments++
 }
 
 // sorted returns order in order. The caller holds the write lock.

@@ -2,7 +2,7 @@ package fakegoogle
 
 import (
 	"encoding/base64"
-	"net/url"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -19,47 +19,92 @@ type messageAnswer struct {
 	Raw          string   `json:"raw,omitempty"`
 }
 
-// getMessage serves gmail.users.messages.get.
-func (m *Mailbox) getMessage(id string, q url.Values) (any, *apiError) {
-	number, err := strconv.ParseUint(id, 16, 64)
-	if err != nil {
-		return nil, badRequest("Invalid id value")
+// A view is a message as it was at one moment: it is read without the lock, so
+// that nasty mail holds nobody up.
+type view struct {
+	message
+	key string // of its attachments' ids
+}
+
+// view takes a view. The caller holds the lock, for reading at least.
+func (m *Mailbox) view(msg *message) view { return view{message: *msg, key: m.attachmentKey(msg.id)} }
+
+// find returns a view of a message by its id, or by the same number written
+// otherwise.
+func (m *Mailbox) find(id string) (view, *apiError) {
+	number, bad := idOf(id)
+	if bad != nil {
+		return view{}, bad
 	}
 	m.mu.RLock()
+	defer m.mu.RUnlock()
 	msg, ok := m.byID[id]
-	if !ok { // the same number, written otherwise
-		msg, ok = m.byID[strconv.FormatUint(number, 16)]
-	}
-	var answer messageAnswer
-	if ok {
-		answer = messageAnswer{
-			ID: msg.id, ThreadID: msg.threadID, LabelIDs: msg.labels,
-			SizeEstimate: len(msg.raw), HistoryID: msg.historyID, InternalDate: msg.internalDate,
-		}
-	}
-	m.mu.RUnlock()
 	if !ok {
-		return nil, notFound()
+		msg, ok = m.byID[number]
 	}
+	if !ok {
+		return view{}, notFound()
+	}
+	return m.view(msg), nil
+}
 
-	// Nothing below changes, so nasty mail is read without the lock.
-	switch format := q.Get("format"); strings.ToLower(format) {
-	case "raw":
-		answer.Raw = base64.URLEncoding.EncodeToString(msg.raw)
-		answer.Snippet = snippet(msg.raw)
-	case "", "full":
-		answer.Payload = fullPayload(msg.id, msg.raw)
-		answer.Snippet = snippetOf(answer.Payload)
-	case "metadata":
-		kind, _ := mediaType(msg.head)
-		answer.Payload = &payload{MimeType: kind, Headers: shownHeaders(msg.head, q["metadataHeaders"])}
-		answer.Snippet = snippet(msg.raw)
-	case "minimal":
-		answer.Snippet = snippet(msg.raw)
-	default:
-		return nil, badRequest("Invalid value at 'format' (type.googleapis.com/google.apps.gmail.v1.MessageFormat), \"" + format + "\"")
+// idOf reads the id of a message or thread, and returns it as the mailbox writes
+// it.
+func idOf(id string) (string, *apiError) {
+	number, err := strconv.ParseUint(id, 16, 64)
+	if err != nil {
+		return "", badRequest("Invalid id value")
 	}
-	return answer, nil
+	return strconv.FormatUint(number, 16), nil
+}
+
+func invalidFormat(format string) *apiError {
+	return badRequest(fmt.Sprintf("Invalid value at 'format' (type.googleapis.com/google.apps.gmail.v1.MessageFormat), %q", format))
+}
+
+// getMessage serves gmail.users.messages.get.
+func (m *Mailbox) getMessage(id string, q ask) (any, *apiError) {
+	v, bad := m.find(id)
+	if bad != nil {
+		return nil, bad
+	}
+	switch format := strings.ToLower(q.Get("format")); format {
+	case "raw":
+		return v.raw(), nil
+	case "", "full", "metadata", "minimal":
+		return v.answer(format, q.Values["metadataHeaders"]), nil
+	}
+	return nil, invalidFormat(q.Get("format"))
+}
+
+// answer shows a message in any format but raw.
+func (v view) answer(format string, headers []string) messageAnswer {
+	answer := messageAnswer{
+		ID: v.id, ThreadID: v.threadID, LabelIDs: v.labels,
+		SizeEstimate: v.content.size(), HistoryID: v.historyID, InternalDate: v.internalDate,
+	}
+	switch format {
+	case "", "full":
+		answer.Payload = v.content.payload(v.key)
+		answer.Snippet = snippetOf(answer.Payload)
+		return answer
+	case "metadata":
+		kind, _ := mediaType(v.head)
+		answer.Payload = &payload{MimeType: kind, Headers: shownHeaders(v.head, headers)}
+	}
+	answer.Snippet = snippet(v.content.start())
+	return answer
+}
+
+// raw shows a message in format raw. A large one is not put together.
+func (v view) raw() any {
+	answer := v.answer("minimal", nil)
+	if v.content.fill == 0 {
+		answer.Raw = base64.URLEncoding.EncodeToString(v.content.short())
+		return answer
+	}
+	answer.Raw = streamMark
+	return streamed{answer: answer, stream: stream{size: v.content.size(), open: v.content.reader}}
 }
 
 // snippetLength is how much text a snippet shows, in characters.
@@ -68,9 +113,7 @@ const snippetLength = 200
 // snippetSource is how much of a message is read for its snippet, in bytes.
 const snippetSource = 64 << 10
 
-func snippet(raw []byte) string {
-	return snippetOf(fullPayload("", raw[:min(len(raw), snippetSource)]))
-}
+func snippet(start []byte) string { return snippetOf(fullPayload("", start)) }
 
 // snippetOf returns the start of the first text in the tree, on one line.
 func snippetOf(p *payload) string {

@@ -81,9 +81,10 @@ type call struct {
 	quotaUser          bool
 }
 
-// fetch says whether the call asks for a whole message.
+// fetch says whether the call asks for whole messages.
 func (c call) fetch() bool {
-	return c.method == methodMessagesGet && (c.format == "raw" || c.format == "full" || c.format == "")
+	whole := c.format == "full" || c.format == ""
+	return c.method == methodMessagesGet && (whole || c.format == "raw") || c.method == methodThreadsGet && whole
 }
 
 // A verdict is the meter's answer. Whoever got one with refused == "" must call
@@ -200,30 +201,33 @@ func windowStart(l limiter, now time.Duration) time.Time {
 	return time.Time{}
 }
 
-// delivered notes that a whole message of size bytes goes out as the answer to
-// c. It is called before the bytes are sent, so that a client that has read
-// them finds them counted; undo takes it back when they could not be sent.
-func (m *meter) delivered(c call, size int) (undo func()) {
+// delivered notes that whole messages go out as the answer to c, by their ids and
+// raw sizes. It is called before the bytes are sent, so that a client that has
+// read them finds them counted; undo takes it back when they could not be sent.
+func (m *meter) delivered(c call, sizes map[string]int) (undo func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
 	user, box := m.user(c), m.box(c.user)
-	box.bytes += int64(size)
-	box.total += int64(size)
-	user.use.fetched++
-	again := box.fetched[c.id]
-	if again {
-		user.use.refetched++
+	var first []string // delivered for the first time
+	for id, size := range sizes {
+		box.bytes += int64(size)
+		box.total += int64(size)
+		if !box.fetched[id] {
+			box.fetched[id] = true
+			first = append(first, id)
+		}
 	}
-	box.fetched[c.id] = true
+	fetched, refetched := int64(len(sizes)), int64(len(sizes)-len(first))
+	user.use.fetched += fetched
+	user.use.refetched += refetched
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		user.use.fetched--
-		if again {
-			user.use.refetched--
-		} else {
-			delete(box.fetched, c.id)
+		user.use.fetched -= fetched
+		user.use.refetched -= refetched
+		for _, id := range first {
+			delete(box.fetched, id)
 		}
 	}
 }

@@ -149,9 +149,9 @@ func TestBytesOfTheDay(t *testing.T) {
 	m.now = time.Hour
 	c := call{project: "p", user: "u", method: methodMessagesGet, format: "raw", id: "1"}
 	m.arrive(c).release()
-	m.delivered(c, 600)
+	m.delivered(c, map[string]int{c.id: 600})
 	m.arrive(c).release()
-	m.delivered(c, 600)
+	m.delivered(c, map[string]int{c.id: 600})
 	v := m.arrive(c)
 	if want := m.start.Add(25 * time.Hour); v.refused != RefusedBytes || !v.retryAt.Equal(want) {
 		t.Errorf("third call = %+v, want %s until %s", v, RefusedBytes, want)

@@ -4,9 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
-	"net/url"
 	"slices"
 	"strconv"
+	"time"
 )
 
 const (
@@ -15,7 +15,7 @@ const (
 )
 
 // maxResults reads the page size. Like Google, it takes more than 500 for 500.
-func maxResults(q url.Values) (int, *apiError) {
+func maxResults(q ask) (int, *apiError) {
 	text := q.Get("maxResults")
 	if text == "" {
 		return defaultPage, nil
@@ -37,10 +37,123 @@ type pageToken struct {
 	sequence uint32 // of the message; 0 for history
 }
 
+// A pager is one question for a page of a list.
+type pager struct {
+	box     *Mailbox
+	odd     Oddity
+	binding uint64
+	limit   int       // items
+	token   string    // that was asked with; "" for the first page
+	first   pageToken // where the list begins
+	after   pageToken // where this page does
+}
+
+// newPager reads the parameters that every list has. first is where the list
+// begins, and params are those that its tokens are bound to. The caller holds the
+// mailbox's write lock.
+func (m *Mailbox) newPager(list string, q ask, first pageToken, params ...string) (*pager, *apiError) {
+	limit, bad := maxResults(q)
+	if bad != nil {
+		return nil, bad
+	}
+	if q.odd.PageItems > 0 {
+		limit = min(limit, q.odd.PageItems)
+	}
+	p := &pager{
+		box: m, odd: q.odd, binding: m.bind(list, q, params...), limit: limit,
+		token: q.Get("pageToken"), first: first, after: first,
+	}
+	if p.token != "" {
+		after, ok := m.takeToken(p.token, p.binding)
+		if !ok {
+			return nil, badRequest("Invalid pageToken")
+		}
+		p.after = after
+	}
+	return p, nil
+}
+
+// takeToken reads a page token, unless it is not of this question or has been
+// out too long or used too often.
+func (m *Mailbox) takeToken(token string, binding uint64) (pageToken, bool) {
+	t, made, ok := parsePageToken(token, binding)
+	if !ok {
+		return pageToken{}, false
+	}
+	if life := time.Duration(m.habits.PageTokenLifeMS) * time.Millisecond; life > 0 && time.Since(made) >= life {
+		return pageToken{}, false
+	}
+	if m.habits.PageTokenUses > 0 {
+		m.tokenUses[token]++
+		return t, m.tokenUses[token] <= m.habits.PageTokenUses
+	}
+	return t, true
+}
+
+// giveToken writes a page token; one that lives for a time, or for a number of
+// uses, differs from all others. The caller holds the write lock.
+func (p *pager) giveToken(t pageToken, fresh bool) string {
+	h := p.box.habits
+	if !fresh && h.PageTokenLifeMS == 0 && h.PageTokenUses == 0 {
+		return t.encode(p.binding, 0)
+	}
+	p.box.lastSalt = max(p.box.lastSalt+1, time.Now().UnixNano())
+	return t.encode(p.binding, p.box.lastSalt)
+}
+
+// page ends a page: of items, at places, it returns those that the page names
+// and the token of the next one. more says that others follow.
+func page[T any](p *pager, items []T, places []pageToken, more bool) ([]T, string) {
+	next := ""
+	if more {
+		next = p.giveToken(places[len(places)-1], false)
+	}
+	switch p.odd.Page {
+	case PageEmpty, PageBare:
+		items, next = nil, p.giveToken(p.after, true)
+	case PageTwice:
+		if len(items) > 0 {
+			items = append(items, items[0])
+		}
+	case PageOverlap:
+		if more && len(places) > 1 {
+			next = p.giveToken(places[len(places)-2], false)
+		}
+	}
+	switch p.odd.NextPage {
+	case NextSame:
+		if next = p.token; next == "" {
+			next = p.giveToken(p.first, false)
+		}
+	case NextFirst:
+		next = p.giveToken(p.first, false)
+	case NextFresh:
+		next = p.giveToken(p.first, true)
+	case NextDead:
+		next = p.after.encode(p.binding+1, 0)
+	case NextNone:
+		next = ""
+	}
+	return items, next
+}
+
+// estimate is what a page says of the list's size: nothing where it is bare.
+func (p *pager) estimate(items int, next string) *int {
+	switch {
+	case p.odd.Estimate != nil:
+		return p.odd.Estimate
+	case p.odd.Page == PageBare:
+		return nil
+	case next != "":
+		items = sizeEstimate
+	}
+	return &items
+}
+
 // bind returns a number that only the same question about the same mailbox,
 // asked since page tokens last expired, has. The size of the page is no part of
 // the question. The caller holds the mailbox's lock.
-func (m *Mailbox) bind(list string, q url.Values, params ...string) uint64 {
+func (m *Mailbox) bind(list string, q ask, params ...string) uint64 {
 	h := fnv.New64a()
 	write := func(s string) {
 		h.Write([]byte(strconv.Itoa(len(s)) + ":" + s))
@@ -49,7 +162,7 @@ func (m *Mailbox) bind(list string, q url.Values, params ...string) uint64 {
 	write(list)
 	write(strconv.FormatUint(uint64(m.tokens), 10))
 	for _, param := range params {
-		values := slices.Clone(q[param])
+		values := slices.Clone(q.Values[param])
 		slices.Sort(values)
 		write(param)
 		for _, v := range values {
@@ -59,18 +172,28 @@ func (m *Mailbox) bind(list string, q url.Values, params ...string) uint64 {
 	return h.Sum64()
 }
 
-func (t pageToken) encode(binding uint64) string {
+// encode writes a token of 20 bytes, or of 28 where it is salted with the moment
+// that it was made at.
+func (t pageToken) encode(binding uint64, made int64) string {
 	var b []byte
 	b = binary.BigEndian.AppendUint64(b, binding)
 	b = binary.BigEndian.AppendUint64(b, uint64(t.position))
 	b = binary.BigEndian.AppendUint32(b, t.sequence)
+	if made != 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(made))
+	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func parsePageToken(token string, binding uint64) (pageToken, bool) {
+// parsePageToken reads a token and when it was made, which is long ago for one
+// without salt.
+func parsePageToken(token string, binding uint64) (t pageToken, made time.Time, ok bool) {
 	b, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(b) != 20 || binary.BigEndian.Uint64(b) != binding {
-		return pageToken{}, false
+	if err != nil || len(b) != 20 && len(b) != 28 || binary.BigEndian.Uint64(b) != binding {
+		return pageToken{}, time.Time{}, false
 	}
-	return pageToken{position: int64(binary.BigEndian.Uint64(b[8:])), sequence: binary.BigEndian.Uint32(b[16:])}, true
+	if len(b) == 28 {
+		made = time.Unix(0, int64(binary.BigEndian.Uint64(b[20:])))
+	}
+	return pageToken{position: int64(binary.BigEndian.Uint64(b[8:])), sequence: binary.BigEndian.Uint32(b[16:])}, made, true
 }

@@ -3,7 +3,6 @@ package fakegoogle
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"mime"
 	"mime/quotedprintable"
@@ -37,11 +36,24 @@ const deepest = 50
 
 // fullPayload builds the tree of a message. However broken the mail, there is
 // one: what cannot be read as parts is a leaf of text.
-func fullPayload(messageID string, raw []byte) *payload {
-	return buildPart(messageID, "", raw, 0)
+func fullPayload(key string, raw []byte) *payload {
+	b := treeBuilder{key: key}
+	return b.part("", raw, 0)
 }
 
-func buildPart(messageID, partID string, raw []byte, depth int) *payload {
+// largestInline is how much text stands in an answer of format full; a longer one
+// is an attachment, as every part that is no text (the figure is unverified).
+const largestInline = 256 << 10
+
+// A treeBuilder makes the tree of a message, or looks for the data of one part.
+type treeBuilder struct {
+	key   string  // of the attachments' ids
+	want  *string // part whose data is wanted, if any is
+	data  []byte
+	found bool
+}
+
+func (b *treeBuilder) part(partID string, raw []byte, depth int) *payload {
 	head, body := splitMessage(raw)
 	kind, params := mediaType(head)
 	name := filename(head, params)
@@ -49,21 +61,26 @@ func buildPart(messageID, partID string, raw []byte, depth int) *payload {
 
 	if boundary := params["boundary"]; strings.HasPrefix(kind, "multipart/") && boundary != "" && depth < deepest {
 		for i, part := range splitParts(body, boundary) {
-			p.Parts = append(p.Parts, buildPart(messageID, childID(partID, i), part, depth+1))
+			p.Parts = append(p.Parts, b.part(childID(partID, i), part, depth+1))
 		}
 		return p
 	}
 	data := decodeTransfer(body, head.get("Content-Transfer-Encoding"))
-	text := strings.HasPrefix(kind, "text/") || strings.HasPrefix(kind, "multipart/")
-	if name == "" && text {
+	text := name == "" && (strings.HasPrefix(kind, "text/") || strings.HasPrefix(kind, "multipart/"))
+	if text {
 		data = toUTF8(data, params["charset"])
+	}
+	if b.want != nil && *b.want == partID {
+		b.data, b.found = data, true
+	}
+	if text && len(data) <= largestInline {
 		p.Body.Data = base64.URLEncoding.EncodeToString(data)
 	} else {
-		p.Body.AttachmentID = attachmentID(messageID, partID)
+		p.Body.AttachmentID = attachmentID(b.key, partID)
 	}
 	p.Body.Size = len(data)
 	if kind == "message/rfc822" && depth < deepest {
-		p.Parts = []*payload{buildPart(messageID, childID(partID, 0), data, depth+1)}
+		p.Parts = []*payload{b.part(childID(partID, 0), data, depth+1)}
 	}
 	return p
 }
@@ -74,10 +91,6 @@ func childID(parent string, i int) string {
 		return strconv.Itoa(i)
 	}
 	return parent + "." + strconv.Itoa(i)
-}
-
-func attachmentID(messageID, partID string) string {
-	return "ANGjdJ" + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s/%s", messageID, partID))
 }
 
 // splitParts cuts a multipart body at its boundary lines. A missing closing

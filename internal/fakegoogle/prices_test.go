@@ -25,6 +25,12 @@ func TestPrices(t *testing.T) {
 		{"gmail-2026-05", "gmail.users.getProfile", "", 1},
 		{"gmail-2026-05", "gmail.users.history.list", "", 2},
 		{"gmail-2026-05", "gmail.users.labels.list", "", 1},
+		{"gmail-legacy", "gmail.users.threads.get", "full", 10},
+		{"gmail-2026-05", "gmail.users.threads.get", "", 40},
+		{"gmail-2026-10", "gmail.users.threads.get", "metadata", 40},
+		{"gmail-2026-10", "gmail.users.threads.get", "", 120},
+		{"gmail-2026-05", "gmail.users.threads.list", "", 10},
+		{"gmail-2026-05", "gmail.users.messages.attachments.get", "", 20},
 		{"gmail-2026-05", "gmail.users.messages.eat", "", 100},
 	} {
 		list, err := pricesNamed(test.list)

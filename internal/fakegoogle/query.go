@@ -2,177 +2,198 @@ package fakegoogle
 
 import (
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 )
 
-// A query is a parsed q: terms that must all hold.
+// A query is a parsed q.
 type query struct {
-	terms []term
+	matches matcher
 	// reachesSpamTrash is set when the query itself asks for spam or trash, which
 	// a listing leaves out otherwise.
 	reachesSpamTrash bool
 }
 
-type term struct {
-	negated bool
-	holds   func(*message) bool
-}
+// A matcher reports whether a message is meant.
+type matcher func(*message) bool
 
-func (q query) matches(msg *message) bool {
-	for _, t := range q.terms {
-		if t.holds(msg) == t.negated {
-			return false
-		}
+// parseQuery reads Gmail's search syntax: terms that must all hold, each a word, a
+// "phrase" or OPERATOR:VALUE, negated by "-". OR joins the two terms beside it,
+// closer than the space between others (unverified); (a b) groups terms, {a b}
+// asks for any of them, and subject:(a b) gives each the operator. AND says
+// nothing, AROUND is a word. A name before ":" that is no operator belongs to the
+// text that is looked for, as at Google; an operator whose value cannot be read is
+// 400, so that no client believes itself served (unverified).
+func parseQuery(text string, how searcher) (query, *apiError) {
+	p := queryParser{tokens: queryTokens(text), how: how}
+	matches, bad := p.all("", "")
+	if bad != nil {
+		return query{}, bad
 	}
-	return true
+	return query{matches: matches, reachesSpamTrash: p.reachesSpamTrash}, nil
 }
 
-// parseQuery reads the part of Gmail's search syntax that the fake knows: words
-// and "phrases", after: before: newer: older: (days or seconds since 1970),
-// label: in: is: from: to: subject: rfc822msgid: larger: smaller:, each negated
-// by "-". What Gmail has beyond that (OR, braces, other operators) is refused
-// with 400, so that no client believes itself served.
-func parseQuery(text string) (query, *apiError) {
-	var q query
-	for _, token := range queryTokens(text) {
-		word, negated := strings.CutPrefix(token, "-")
-		if word == "" {
+// deepestQuery bounds the nesting of groups.
+const deepestQuery = 50
+
+type queryParser struct {
+	tokens           []string
+	how              searcher
+	depth            int
+	reachesSpamTrash bool
+}
+
+// peek returns the next token; "" where there is none.
+func (p *queryParser) peek() string {
+	if len(p.tokens) == 0 {
+		return ""
+	}
+	return p.tokens[0]
+}
+
+func (p *queryParser) take() string {
+	token := p.peek()
+	p.tokens = p.tokens[min(1, len(p.tokens)):]
+	return token
+}
+
+// all reads terms up to a closing bracket, or to the end where that is "". Words
+// among them have the operator, where there is one.
+func (p *queryParser) all(operator, closing string) (matcher, *apiError) {
+	terms, bad := p.terms(operator, closing)
+	return func(m *message) bool {
+		return !slices.ContainsFunc(terms, func(t matcher) bool { return !t(m) })
+	}, bad
+}
+
+// any is all for {a b}.
+func (p *queryParser) any(operator, closing string) (matcher, *apiError) {
+	terms, bad := p.terms(operator, closing)
+	return func(m *message) bool {
+		return slices.ContainsFunc(terms, func(t matcher) bool { return t(m) })
+	}, bad
+}
+
+// terms reads what all and any join. A bracket that is not closed ends with the
+// query, and one that was not opened is passed over.
+func (p *queryParser) terms(operator, closing string) ([]matcher, *apiError) {
+	if p.depth++; p.depth > deepestQuery {
+		return nil, badRequest("The query is nested too deeply")
+	}
+	defer func() { p.depth-- }()
+	var terms []matcher
+	for len(p.tokens) > 0 {
+		switch token := p.peek(); {
+		case token == closing:
+			p.take()
+			return terms, nil
+		case token == ")" || token == "}" || token == "AND" || isOr(token):
+			p.take() // beside nothing that it could join
 			continue
 		}
-		operator, value, isOperator := strings.Cut(word, ":")
-		if strings.HasPrefix(word, `"`) || !isOperator {
-			if word == "OR" || word == "|" || strings.ContainsAny(word, "(){}") && !strings.HasPrefix(word, `"`) {
-				return query{}, unsupported(word)
-			}
-			q.terms = append(q.terms, term{negated, hasText(unquote(word))})
-			continue
+		term, bad := p.alternatives(operator)
+		if bad != nil {
+			return nil, bad
 		}
-		operator, value = strings.ToLower(operator), unquote(value)
-		holds, ok := operatorTerm(operator, value)
-		if !ok {
-			return query{}, unsupported(word)
-		}
-		q.terms = append(q.terms, term{negated, holds})
-		if place := strings.ToLower(value); !negated && (operator == "in" || operator == "label") {
-			q.reachesSpamTrash = q.reachesSpamTrash || place == "spam" || place == "trash" || place == "anywhere"
-		}
+		terms = append(terms, term)
 	}
-	return q, nil
+	return terms, nil
 }
 
-func unsupported(word string) *apiError {
-	return badRequest("The fake does not know the search term " + strconv.Quote(word))
+func isOr(token string) bool { return token == "OR" || token == "|" }
+
+// alternatives reads a term and those that OR joins to it.
+func (p *queryParser) alternatives(operator string) (matcher, *apiError) {
+	first, bad := p.term(operator)
+	if bad != nil || !isOr(p.peek()) || len(p.tokens) == 1 || p.tokens[1] == ")" || p.tokens[1] == "}" {
+		return first, bad
+	}
+	p.take()
+	rest, bad := p.alternatives(operator)
+	return func(m *message) bool { return first(m) || rest(m) }, bad
 }
 
-// queryTokens splits at spaces outside quotes.
+func (p *queryParser) term(operator string) (matcher, *apiError) {
+	token := p.take()
+	if token == "-" {
+		reaches := p.reachesSpamTrash
+		term, bad := p.term(operator)
+		p.reachesSpamTrash = reaches // what is not wanted is not asked for
+		return func(m *message) bool { return !term(m) }, bad
+	}
+	name, value, hasName := strings.Cut(token, ":")
+	name = strings.ToLower(name)
+	switch {
+	case token == "(":
+		return p.all(operator, ")")
+	case token == "{":
+		return p.any(operator, "}")
+	case strings.HasPrefix(token, `"`) || !hasName || !isOperator(name):
+		if operator != "" {
+			return p.operator(operator, unquote(token))
+		}
+		return hasText(unquote(token)), nil
+	case value == "" && p.peek() == "(":
+		p.take()
+		return p.all(name, ")")
+	case value == "" && p.peek() == "{":
+		p.take()
+		return p.any(name, "}")
+	}
+	return p.operator(name, unquote(value))
+}
+
+func (p *queryParser) operator(name, value string) (matcher, *apiError) {
+	term, ok := p.how.term(name, value)
+	if !ok {
+		return nil, badRequest("The fake cannot read " + name + ":" + value + " in a query")
+	}
+	place := strings.ToLower(value)
+	if (name == "in" || name == "label" || name == "is") && (place == "spam" || place == "trash" || place == "anywhere") {
+		p.reachesSpamTrash = true
+	}
+	return term, nil
+}
+
+// queryTokens splits a query at spaces and around brackets, outside quotes. A "-"
+// that begins a term is a token of its own; a "+" before one says nothing here.
 func queryTokens(text string) []string {
-	quoted := false
-	return strings.FieldsFunc(text, func(r rune) bool {
-		if r == '"' {
-			quoted = !quoted
+	var tokens []string
+	var b strings.Builder
+	flush := func() {
+		token := strings.TrimLeft(b.String(), "+")
+		b.Reset()
+		for strings.HasPrefix(token, "-") {
+			tokens = append(tokens, "-")
+			token = token[1:]
 		}
-		return !quoted && unicode.IsSpace(r)
-	})
+		if token != "" {
+			tokens = append(tokens, token)
+		}
+	}
+	quoted := false
+	for _, r := range text {
+		switch {
+		case r == '"':
+			quoted = !quoted
+			b.WriteRune(r)
+		case quoted:
+			b.WriteRune(r)
+		case unicode.IsSpace(r):
+			flush()
+		case strings.ContainsRune("(){}", r):
+			flush()
+			tokens = append(tokens, string(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	flush()
+	// A dash before nothing negates nothing.
+	for len(tokens) > 0 && tokens[len(tokens)-1] == "-" {
+		tokens = tokens[:len(tokens)-1]
+	}
+	return tokens
 }
 
 func unquote(s string) string { return strings.ReplaceAll(s, `"`, "") }
-
-func operatorTerm(operator, value string) (func(*message) bool, bool) {
-	switch operator {
-	case "after", "newer":
-		t, ok := queryTime(value)
-		return func(m *message) bool { return m.internalDate >= t.UnixMilli() }, ok
-	case "before", "older":
-		t, ok := queryTime(value)
-		return func(m *message) bool { return m.internalDate < t.UnixMilli() }, ok
-	case "label":
-		return hasLabel(value), value != ""
-	case "in":
-		if strings.EqualFold(value, "anywhere") {
-			return func(*message) bool { return true }, true
-		}
-		return hasLabel(singular(value)), value != ""
-	case "is":
-		if strings.EqualFold(value, "read") {
-			unread := hasLabel("UNREAD")
-			return func(m *message) bool { return !unread(m) }, true
-		}
-		known := slices.Contains([]string{"unread", "starred", "important"}, strings.ToLower(value))
-		return hasLabel(value), known
-	case "from", "to", "subject":
-		return headerHas(operator, value), value != ""
-	case "rfc822msgid":
-		id := strings.Trim(value, "<>")
-		return func(m *message) bool { return strings.Trim(m.head.get("Message-ID"), "<> ") == id }, id != ""
-	case "larger", "size", "smaller":
-		n, err := strconv.Atoi(value)
-		smaller := operator == "smaller"
-		return func(m *message) bool { return (len(m.raw) < n) == smaller }, err == nil
-	}
-	return nil, false
-}
-
-// queryTime reads a bound of time: seconds since 1970, or a day, which begins at
-// midnight in PST whatever the season. A day is thereby hours off for most
-// people, as it is at Google; seconds are exact.
-func queryTime(value string) (time.Time, bool) {
-	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
-		return time.Unix(seconds, 0), true
-	}
-	pst := time.FixedZone("PST", -8*60*60)
-	for _, layout := range []string{"2006/1/2", "2006-1-2"} {
-		if t, err := time.ParseInLocation(layout, value, pst); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// singular maps the plural places of in: to their labels.
-func singular(place string) string {
-	switch strings.ToLower(place) {
-	case "chats":
-		return "CHAT"
-	case "drafts":
-		return "DRAFT"
-	}
-	return place
-}
-
-// hasLabel compares as the search box does: in any case, with a dash for what
-// cannot stand in a word.
-func hasLabel(name string) func(*message) bool {
-	plain := func(s string) string {
-		return strings.NewReplacer(" ", "-", "/", "-").Replace(strings.ToLower(s))
-	}
-	want := plain(name)
-	return func(m *message) bool {
-		return slices.ContainsFunc(m.labels, func(l string) bool { return plain(l) == want })
-	}
-}
-
-func headerHas(name, value string) func(*message) bool {
-	value = strings.ToLower(value)
-	return func(m *message) bool { return strings.Contains(strings.ToLower(m.head.decoded(name)), value) }
-}
-
-// hasText looks for whole words in subject, addresses and text.
-func hasText(phrase string) func(*message) bool {
-	want := " " + strings.Join(searchWords(phrase), " ") + " "
-	return func(m *message) bool {
-		head := strings.Join([]string{m.head.decoded("Subject"), m.head.decoded("From"), m.head.decoded("To"), m.head.decoded("Cc")}, " ")
-		found := func(text string) bool {
-			return strings.Contains(" "+strings.Join(searchWords(text), " ")+" ", want)
-		}
-		return found(head) || found(firstText(fullPayload("", m.raw)))
-	}
-}
-
-func searchWords(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-}

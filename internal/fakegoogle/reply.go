@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"io"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -17,6 +18,11 @@ type reply struct {
 	contentType string
 	header      map[string]string
 	body        []byte
+	// stream, where there is one, comes between body and after, and gzipped says that
+	// it is compressed on its way.
+	stream  *stream
+	after   []byte
+	gzipped bool
 }
 
 const jsonType = "application/json; charset=UTF-8"
@@ -25,6 +31,10 @@ const jsonType = "application/json; charset=UTF-8"
 // under the query parameters that every method takes: fields, prettyPrint, alt.
 func render(r *http.Request, answer any, failure *apiError) reply {
 	q := r.URL.Query()
+	s, isStreamed := answer.(streamed)
+	if isStreamed {
+		answer = s.answer
+	}
 	if alt := q.Get("alt"); failure == nil && alt != "" && alt != "json" {
 		failure = badRequest("The fake answers alt=json only, not alt=" + alt)
 	}
@@ -48,7 +58,11 @@ func render(r *http.Request, answer any, failure *apiError) reply {
 	if err != nil {
 		return renderError(r, newError(http.StatusInternalServerError, "global", "backendError", err.Error()))
 	}
-	return reply{status: http.StatusOK, contentType: jsonType, body: pretty(r, body)}
+	a := reply{status: http.StatusOK, contentType: jsonType, body: pretty(r, body)}
+	if before, after, ok := bytes.Cut(a.body, []byte(streamMark)); isStreamed && ok { // the mask may have left it out
+		a.body, a.after, a.stream = before, after, &s.stream
+	}
+	return a
 }
 
 func renderError(r *http.Request, e *apiError) reply {
@@ -81,6 +95,11 @@ func (a *reply) compress(r *http.Request) {
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") || len(a.body) == 0 {
 		return
 	}
+	if a.stream != nil {
+		a.gzipped = true
+		a.header = withHeader(a.header, "Content-Encoding", "gzip")
+		return
+	}
 	var b bytes.Buffer
 	w := gzipWriters.Get().(*gzip.Writer)
 	defer gzipWriters.Put(w)
@@ -92,16 +111,54 @@ func (a *reply) compress(r *http.Request) {
 		return
 	}
 	a.body = b.Bytes()
-	if a.header == nil {
-		a.header = map[string]string{}
+	a.header = withHeader(a.header, "Content-Encoding", "gzip")
+}
+
+// withHeader sets a header, in a new map where there is none.
+func withHeader(h map[string]string, name, value string) map[string]string {
+	if h == nil {
+		h = map[string]string{}
 	}
-	a.header["Content-Encoding"] = "gzip"
+	h[name] = value
+	return h
+}
+
+// length is how long the body is before a stream is compressed.
+func (a *reply) length() int {
+	n := len(a.body) + len(a.after)
+	if a.stream != nil {
+		n += a.stream.length()
+	}
+	return n
 }
 
 // send writes the reply; its error says that the client did not get all of it.
 func (a *reply) send(w http.ResponseWriter) error {
 	a.writeHead(w)
-	_, err := w.Write(a.body)
+	return a.writeBody(w)
+}
+
+func (a *reply) writeBody(w io.Writer) error {
+	if !a.gzipped {
+		return a.writePlain(w)
+	}
+	z := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(z)
+	z.Reset(w)
+	if err := a.writePlain(z); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+func (a *reply) writePlain(w io.Writer) error {
+	if _, err := w.Write(a.body); err != nil || a.stream == nil {
+		return err
+	}
+	if err := a.stream.write(w); err != nil {
+		return err
+	}
+	_, err := w.Write(a.after)
 	return err
 }
 
@@ -110,7 +167,9 @@ func (a *reply) writeHead(w http.ResponseWriter) {
 	h.Set("Content-Type", a.contentType)
 	h.Set("Vary", "Origin, X-Origin, Referer, Accept-Encoding")
 	h.Set("Cache-Control", "private")
-	h.Set("Content-Length", strconv.Itoa(len(a.body)))
+	if !a.gzipped {
+		h.Set("Content-Length", strconv.Itoa(a.length()))
+	}
 	for name, value := range a.header {
 		h.Set(name, value)
 	}

@@ -56,8 +56,8 @@ type UserReport struct {
 	// answer at once when one of this project arrived, that one included even if
 	// it was refused.
 	MostInFlight int `json:"most_in_flight"`
-	// Fetches counts whole messages delivered (messages.get, full or raw, answered
-	// 200), and Refetched those of them whose message had been delivered before.
+	// Fetches counts whole messages delivered (messages.get and threads.get, full or
+	// raw, answered 200), and Refetched those of them whose message had been delivered before.
 	Fetches   int64 `json:"fetches"`
 	Refetched int64 `json:"refetched"`
 	// Bytes is the size of the raw messages so delivered, whatever the project.

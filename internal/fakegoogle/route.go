@@ -8,20 +8,22 @@ import (
 
 // The methods served, by their ids in Google's discovery document.
 const (
-	methodGetProfile   = "gmail.users.getProfile"
-	methodLabelsList   = "gmail.users.labels.list"
-	methodLabelsGet    = "gmail.users.labels.get"
-	methodMessagesList = "gmail.users.messages.list"
-	methodMessagesGet  = "gmail.users.messages.get"
-	methodHistoryList  = "gmail.users.history.list"
+	methodGetProfile     = "gmail.users.getProfile"
+	methodLabelsList     = "gmail.users.labels.list"
+	methodLabelsGet      = "gmail.users.labels.get"
+	methodMessagesList   = "gmail.users.messages.list"
+	methodMessagesGet    = "gmail.users.messages.get"
+	methodAttachmentsGet = "gmail.users.messages.attachments.get"
+	methodThreadsList    = "gmail.users.threads.list"
+	methodThreadsGet     = "gmail.users.threads.get"
+	methodHistoryList    = "gmail.users.history.list"
 )
 
-// An operation is a request understood: a method, whose mailbox, and what answers.
+// An operation is a request understood: a method, whose mailbox, and what of it.
 type operation struct {
 	method string
-	userID string // from the path: "me" or an address
-	id     string // of the message or label, where the path has one
-	serve  func(*Mailbox, url.Values) (any, *apiError)
+	userID string   // from the path: "me" or an address
+	ids    []string // in the path: of the message, thread or label, and then of the attachment
 }
 
 // route finds the operation of a request. Segments of the path are unescaped one
@@ -38,35 +40,68 @@ func route(r *http.Request) (operation, bool) {
 		}
 		segments[i] = plain
 	}
-	if len(segments) < 5 || len(segments) > 6 || segments[0] != "gmail" || segments[1] != "v1" || segments[2] != "users" {
+	if len(segments) < 5 || segments[0] != "gmail" || segments[1] != "v1" || segments[2] != "users" {
 		return operation{}, false
 	}
 	op := operation{userID: segments[3]}
-	if len(segments) == 6 {
-		op.id = segments[5]
-		if op.id == "" {
+	what := segments[4:]
+	for i, segment := range what {
+		if segment == "" {
 			return operation{}, false
 		}
+		if i%2 == 1 { // COLLECTION/ID/COLLECTION/ID
+			what[i] = "ID"
+			op.ids = append(op.ids, segment)
+		}
 	}
-	switch collection, one := segments[4], op.id != ""; {
-	case collection == "profile" && !one:
-		op.method, op.serve = methodGetProfile, (*Mailbox).getProfile
-	case collection == "labels" && !one:
-		op.method, op.serve = methodLabelsList, (*Mailbox).listLabels
-	case collection == "labels":
-		op.method = methodLabelsGet
-		op.serve = func(m *Mailbox, _ url.Values) (any, *apiError) { return m.getLabel(op.id) }
-	case collection == "messages" && !one:
-		op.method, op.serve = methodMessagesList, (*Mailbox).listMessages
-	case collection == "messages":
-		op.method = methodMessagesGet
-		op.serve = func(m *Mailbox, q url.Values) (any, *apiError) { return m.getMessage(op.id, q) }
-	case collection == "history" && !one:
-		op.method, op.serve = methodHistoryList, (*Mailbox).listHistory
-	default:
-		return operation{}, false
+	op.method = methods[strings.Join(what, "/")]
+	return op, op.method != ""
+}
+
+// methods are those served, by what follows the user in their paths.
+var methods = map[string]string{
+	"profile":                    methodGetProfile,
+	"labels":                     methodLabelsList,
+	"labels/ID":                  methodLabelsGet,
+	"messages":                   methodMessagesList,
+	"messages/ID":                methodMessagesGet,
+	"messages/ID/attachments/ID": methodAttachmentsGet,
+	"threads":                    methodThreadsList,
+	"threads/ID":                 methodThreadsGet,
+	"history":                    methodHistoryList,
+}
+
+// id is that of the message, thread or label; "" where the path has none.
+func (op operation) id() string {
+	if len(op.ids) == 0 {
+		return ""
 	}
-	return op, true
+	return op.ids[0]
+}
+
+// serve answers the operation.
+func (op operation) serve(m *Mailbox, q ask) (any, *apiError) {
+	switch op.method {
+	case methodGetProfile:
+		return m.getProfile(q)
+	case methodLabelsList:
+		return m.listLabels()
+	case methodLabelsGet:
+		return m.getLabel(op.id(), q)
+	case methodMessagesList:
+		return m.listMessages(q)
+	case methodMessagesGet:
+		return m.getMessage(op.id(), q)
+	case methodAttachmentsGet:
+		return m.getAttachment(op.id(), op.ids[1])
+	case methodThreadsList:
+		return m.listThreads(q)
+	case methodThreadsGet:
+		return m.getThread(op.id(), q)
+	case methodHistoryList:
+		return m.listHistory(q)
+	}
+	return nil, notFound() // route knows no other method
 }
 
 // principal returns the mailbox of whoever is calling: the token's, or without

@@ -2,7 +2,9 @@ package fakegoogle
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -40,10 +42,12 @@ func (s *Server) applyFault(w http.ResponseWriter, r *http.Request, f Fault, don
 		reset(w)
 	case f.Truncate:
 		a := truth()
-		a.compress(r)
+		if a.stream == nil { // half can be told only of what has a length
+			a.compress(r)
+		}
 		done(a.status)
 		a.writeHead(w)
-		_, _ = w.Write(a.body[:len(a.body)/2])
+		_ = a.writeBody(&cutWriter{w: w, left: a.length() / 2})
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler) // net/http's way to cut an answer short
 	case f.answers():
@@ -54,6 +58,24 @@ func (s *Server) applyFault(w http.ResponseWriter, r *http.Request, f Fault, don
 		return false
 	}
 	return true
+}
+
+// errCut is what a [cutWriter] answers once it is full.
+var errCut = errors.New("cut as the fault asks")
+
+// A cutWriter passes on the first bytes only.
+type cutWriter struct {
+	w    io.Writer
+	left int
+}
+
+func (c *cutWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p[:min(len(p), c.left)])
+	c.left -= n
+	if err == nil && n < len(p) {
+		err = errCut
+	}
+	return n, err
 }
 
 // reset drops the connection so that the client sees a reset rather than an end.
