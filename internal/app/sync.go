@@ -22,6 +22,16 @@ func syncQueue(c *clients, cfg config.Config) *jobs.Queue {
 	}
 }
 
+// byKind puts each task on the queue of its job's kind.
+type byKind map[jobs.Kind]*jobs.Queue
+
+// Put implements [TaskQueue].
+func (q byKind) Put(ctx context.Context, ref jobs.TaskRef) error { return q[ref.Kind()].Put(ctx, ref) }
+
+func queuesByKind(c *clients, cfg config.Config) byKind {
+	return byKind{jobs.MailBackfill: backfillQueue(c, cfg), jobs.MailSync: syncQueue(c, cfg)}
+}
+
 // queues are those that the scheduler watches, by kind of job.
 func (a *App) queues() scheduler.Queues {
 	inspector := asynq.NewInspectorFromRedisClient(a.redis.short)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -128,6 +129,7 @@ func (b backlog) untilDone(ctx context.Context, process *app.App, told func(stor
 		if err != nil {
 			return nil, err
 		}
+		all = slices.DeleteFunc(all, func(j jobs.Job) bool { return j.Kind != jobs.MailBackfill }) // live syncs follow
 		stored, ended := int64(0), 0
 		for _, job := range all {
 			stored += job.Progress.Stored
