@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/url"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -110,8 +111,10 @@ func (m *Mailbox) listMessages(q ask) (any, *apiError) {
 	var refs []messageRef
 	var places []pageToken
 	more := false
-	for _, msg := range slices.Backward(m.sorted()) {
-		if !p.after.precedes(msg) || !listing.shows(msg) {
+	order := m.sorted()
+	end := sort.Search(len(order), func(i int) bool { return !p.after.precedes(order[i]) })
+	for _, msg := range slices.Backward(order[:end]) {
+		if !listing.shows(msg) {
 			continue
 		}
 		if more = len(refs) == p.limit; more {

@@ -245,8 +245,13 @@ func TestBodiesOfWrongLength(t *testing.T) {
 			t.Errorf("ten bytes too few promised: %v, want an error", m.Id)
 		}
 	}
-	if r := server.Meter(); r.User(ann).Fetches != 0 || r.Faulted != 4 {
-		t.Errorf("%d counted as delivered, %d faulted; want none and 4", r.User(ann).Fetches, r.Faulted)
+	server.ClearFaults()
+	addFault(t, server, fakegoogle.Fault{Truncate: true})
+	if _, err := client(t, url, ann).Messages.Get("me", large).Format("raw").Do(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("half of a large message: %v, want an unexpected end", err)
+	}
+	if r := server.Meter(); r.User(ann).Fetches != 0 || r.Faulted != 5 {
+		t.Errorf("%d counted as delivered, %d faulted; want none and 5", r.User(ann).Fetches, r.Faulted)
 	}
 }
 
