@@ -57,9 +57,18 @@ type Costs map[string]Cost
 
 // Budget bounds what is spent in a day of Google's, in units of a price list.
 type Budget struct {
-	DailyUnits int64 `yaml:"daily_units"` // 0: no budget
-	Hard       bool  `yaml:"hard"`        // it binds interactive calls too
+	DailyUnits *int64   `yaml:"daily_units"` // 0: no budget; nil: above what Google bills, if the list says
+	Hard       bool     `yaml:"hard"`        // it binds interactive calls too
+	AtEnd      string   `yaml:"at_end"`      // one of [AtEnds]; "": pause
+	Ahead      *float64 `yaml:"ahead"`       // share by which backfills may be ahead of an even spending; nil: DefaultAhead
 }
+
+// AtEnds lists what may happen when a day's budget is spent.
+var AtEnds = []string{"pause", "alert", "go_on"}
+
+// DefaultAhead is the share of a day's budget by which backfills may be ahead of
+// spending it evenly.
+const DefaultAhead = 0.25
 
 // Modes lists what a project's lanes may be set to as a whole.
 var Modes = []string{"default", "guaranteed", "adaptive"}

@@ -22,8 +22,8 @@ google:
           gmail.users.messages.get: {full: 40, raw: 40}
           gmail.users.watch: 90
       budget:
-        gmail-2026-10: {daily_units: 80000000}
-        calendar-2026-05: {daily_units: 1000000, hard: true}
+        gmail-2026-10: {daily_units: 80000000, ahead: 0.5}
+        calendar-2026-05: {daily_units: 1000000, hard: true, at_end: pause}
 `
 
 func TestCostsAndBudgets(t *testing.T) {
@@ -45,7 +45,8 @@ func TestCostsAndBudgets(t *testing.T) {
 		t.Errorf("costs (-want +got):\n%s", diff)
 	}
 	budgets := map[string]config.Budget{
-		"gmail-2026-10": {DailyUnits: 80_000_000, Hard: true}, "calendar-2026-05": {DailyUnits: 1_000_000, Hard: true},
+		"gmail-2026-10":    {DailyUnits: new(int64(80_000_000)), Hard: true, Ahead: new(0.5)},
+		"calendar-2026-05": {DailyUnits: new(int64(1_000_000)), Hard: true, AtEnd: "pause"},
 	}
 	if diff := cmp.Diff(budgets, main.Budget); diff != "" {
 		t.Errorf("budget (-want +got):\n%s", diff)
@@ -85,7 +86,9 @@ func TestWrongCostsAndBudgetsAreAllNamed(t *testing.T) {
           hard: perhaps
           weekly_units: 7
     other:
-      budget: {gmail-2026-05: {hard: true}}
+      budget:
+        gmail-2026-05: {daily_units: 0, hard: true}
+        calendar-2026-05: {at_end: stop, ahead: 0, hard: true}
 `)
 	_, err := config.Load(config.Options{Path: path, Set: []string{
 		"google.projects.other.costs.gmail-2026-05.gmail.users.stop={full",
@@ -115,6 +118,9 @@ func TestWrongCostsAndBudgetsAreAllNamed(t *testing.T) {
 		`google.projects.main.costs.gmail-legacy: is not among the project's prices (gmail-2026-10)`,
 		`google.projects.main.budget.calendar-2026-05: is not among the project's prices (gmail-2026-10)`,
 		`google.projects.main.budget.gmail-2026-10.daily_units: must be from 0 (no budget) to 2147483647 units, not -1`,
+		`google.projects.other.budget.calendar-2026-05.at_end: must be one of pause, alert, go_on, not "stop"`,
+		`google.projects.other.budget.calendar-2026-05.hard: needs at_end: pause, or there is nothing to bind`,
+		`google.projects.other.budget.calendar-2026-05.ahead: must be a share of the budget above 0 and at most 1 (not paced), not 0`,
 		`google.projects.other.budget.gmail-2026-05.hard: needs daily_units beside it, or there is nothing to bind`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -119,9 +119,17 @@ func (pr Project) validateBudgets(p *problems, key string) {
 	for _, list := range slices.Sorted(maps.Keys(pr.Budget)) {
 		b, k := pr.Budget[list], key+"."+list
 		p.check(slices.Contains(pr.Prices, list), k, "is not among the project's prices (%s)", strings.Join(pr.Prices, ", "))
-		p.check(b.DailyUnits >= 0 && b.DailyUnits <= maxUnits, k+".daily_units",
-			"must be from 0 (no budget) to %d units, not %d", int64(maxUnits), b.DailyUnits)
-		p.check(!b.Hard || b.DailyUnits != 0, k+".hard", "needs daily_units beside it, or there is nothing to bind")
+		if n := b.DailyUnits; n != nil {
+			p.check(*n >= 0 && *n <= maxUnits, k+".daily_units", "must be from 0 (no budget) to %d units, not %d", int64(maxUnits), *n)
+			p.check(!b.Hard || *n != 0, k+".hard", "needs daily_units beside it, or there is nothing to bind")
+		}
+		if b.AtEnd != "" {
+			p.oneOf(k+".at_end", b.AtEnd, AtEnds...)
+		}
+		p.check(!b.Hard || b.AtEnd == "" || b.AtEnd == AtEnds[0], k+".hard", "needs at_end: pause, or there is nothing to bind")
+		if a := b.Ahead; a != nil {
+			p.check(*a > 0 && *a <= 1, k+".ahead", "must be a share of the budget above 0 and at most 1 (not paced), not %v", *a)
+		}
 	}
 }
 

@@ -76,6 +76,7 @@ type Ledger struct {
 	flights *flights
 	journal *Journal
 	metrics *metrics
+	log     *zap.Logger
 	today   func() time.Time // the local clock, which only tells which day it is
 	now     func() time.Time // nil: the clock of Redis. Only tests and Simulate set it
 }
@@ -97,7 +98,11 @@ func NewLedger(o Options) (*Ledger, error) {
 	if o.Scale < 1 || o.Scale > 1000 {
 		return nil, fmt.Errorf("quota: scale %d is not from 1 to 1000", o.Scale)
 	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
 	l := &Ledger{
+		log:     o.Log.Named("quota"),
 		rdb:     o.Redis,
 		prefix:  o.KeyPrefix,
 		scale:   o.Scale,
@@ -353,10 +358,12 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 	for i, w := range p.windows {
 		usage[i] = Usage{Limit: w.limit, Units: w.units, Ceiling: w.ceiling, Used: reply[replyUsed+i]}
 	}
-	usage = append(usage, Usage{Limit: LimitProjectDay, Units: p.budget, Ceiling: p.budget, Used: reply[replyDay]})
+	usage = append(usage, p.dayUsage(at, reply[replyDay]))
 	if granted := reply[replyGranted]; granted >= 0 {
-		if !p.bound {
+		if p.day == nil {
 			usage = usage[:len(p.windows)]
+		} else if granted > 0 {
+			l.overBudget(c, api, p.day, at, reply[replyDay], granted)
 		}
 		for i := range usage {
 			usage[i].Used += granted
@@ -384,10 +391,14 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 		l.metrics.count(c, "never", u.Limit)
 		return Decision{}, fmt.Errorf("%w: %d units, but lane %s may fill %s up to %d only", ErrNeverFits, cost, c.Lane, u.Limit, u.Ceiling)
 	}
-	l.metrics.denied(c, u.Limit, boundParts[part])
+	bound := boundParts[part]
+	if p.paced && u.Limit == LimitProjectDay && u.Used+cost <= p.budget { // its turn comes before the day ends
+		bound, wait = BoundPace, min(wait, p.day.reaches(u.Used+cost, at).Sub(at).Microseconds())
+	}
+	l.metrics.denied(c, u.Limit, bound)
 	d := time.Duration(min(wait, math.MaxInt64/1000)) * time.Microsecond
 	return Decision{}, &DeniedError{
-		Caller: c, Cost: cost, Limit: u.Limit, Bound: boundParts[part],
+		Caller: c, Cost: cost, Limit: u.Limit, Bound: bound,
 		Used: u.Used, Ceiling: ceiling, RetryAfter: d, At: at.Add(d),
 	}
 }

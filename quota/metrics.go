@@ -19,6 +19,7 @@ type metrics struct {
 
 	failOpenCalls, failOpenUnits, failOpenSeconds prometheus.Counter
 	cooldowns                                     *prometheus.HistogramVec
+	overBudget                                    *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -67,6 +68,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "For how long Google's refusals closed a user's or a project's limits, by API and scope.",
 			Buckets: []float64{1, 5, 15, 65, 300, 900, 3600, 4 * 3600, 24 * 3600},
 		}, []string{"api", "scope"}),
+		overBudget: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_over_budget_units_total",
+			Help: "Units charged although the project's budget for the day was spent, by project and API.",
+		}, []string{"project", "api"}),
 		refusals: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_quota_refusals_total",
 			Help: "Calls that Google refused for quota, those in batches included, by API and scope.",

@@ -22,6 +22,7 @@ type book struct {
 	fresh   atomic.Bool // see Options.Fresh
 	rules   atomic.Pointer[rules]
 	breaker *breaker
+	told    atomic.Int64 // the end of the day, in Unix seconds, whose budget was told to be spent
 }
 
 // makeRules makes the plans for live settings, or says what is wrong with them.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // maxUnits bounds limits and costs: the ledger counts in 32 bits, and Lua must
@@ -98,8 +100,8 @@ func (p Project) validate() error {
 		if _, ok := seen[b.API]; !ok {
 			problems = append(problems, fmt.Errorf("a budget for %q, but no price list", b.API))
 		}
-		if b.Units < 1 || b.Units > maxUnits {
-			problems = append(problems, fmt.Errorf("budget of %s: %d units are not from 1 to %d", b.API, b.Units, maxUnits))
+		if err := b.validate(); err != nil {
+			problems = append(problems, err)
 		}
 	}
 	return errors.Join(problems...)
@@ -158,12 +160,13 @@ type plan struct {
 	buckets buckets
 	fresh   *atomic.Bool // of the project: see [Options.Fresh]
 	spec    []byte
-	budget  int64 // units that the lane may bring the project's day to
-	bound   bool  // the project has a budget for the day
-	most    int64 // the largest cost that can ever fit
-	flight  int64 // how many calls of a user may be in flight for one more of the lane
-	bytes   int64 // of a user's day, up to which the lane may go on; 0: no limit
-	lending bool  // the background's ceilings follow what people ask for
+	budget  int64    // units that the lane may bring the project's day to
+	day     *dayPlan // of the project's budget; nil: it has none
+	paced   bool     // the budget is spread over the day for the lane
+	most    int64    // the largest cost that can ever fit
+	flight  int64    // how many calls of a user may be in flight for one more of the lane
+	bytes   int64    // of a user's day, up to which the lane may go on; 0: no limit
+	lending bool     // the background's ceilings follow what people ask for
 
 	revision uint32 // of the live settings that the plan was made by
 	base     string // of all keys: prefix and hash tag
@@ -207,10 +210,11 @@ func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, er
 	p.project.day = daySize
 	p.budget = maxBudget
 	if budget := project.budget(list.API); budget != nil {
-		p.bound = true
-		if lane != Interactive || budget.Hard {
+		p.day = &dayPlan{Budget: *budget, told: &b.told, log: l.log.With(zap.String("project", name), zap.String("api", list.API))}
+		if budget.pauses() && (lane != Interactive || budget.Hard) {
 			p.budget = budget.Units
 			p.most = min(p.most, budget.Units)
+			p.paced = lane == Backfill && budget.paced()
 		}
 	}
 	var longest int64
@@ -225,7 +229,7 @@ func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, er
 	p.shape = fmt.Sprintf("v%d-%08x", layoutVersion, layout.Sum32()) // short: Redis handles it with every call
 	// A user's key outlives its windows, however the clocks of expiry and ledger
 	// round, and what was learned from a refusal: a share grows from nothing to all
-	// in 200 buckets.
+	// in 120 buckets, once somebody comes to try.
 	p.user.ttl = max(2*longest, longest+200*p.width)/1e6 + 2
 	for _, s := range []scope{p.project, p.user} {
 		p.spec = append(p.spec, byte(len(s.windows)))
@@ -313,7 +317,7 @@ func (p *plan) request(cost, want int64, now time.Time) []byte {
 	if p.fresh.Load() {
 		b[13] = 1
 	}
-	b = binary.LittleEndian.AppendUint32(b, uint32(p.budget))
+	b = binary.LittleEndian.AppendUint32(b, uint32(p.budgetFor(cost, now)))
 	for _, end := range dayEnds(now) {
 		b = binary.LittleEndian.AppendUint32(b, uint32(end))
 	}

@@ -85,7 +85,7 @@ Exit codes: 0 shown, 2 the settings are not valid.`,
 			if err != nil {
 				return err
 			}
-			text, err := yaml.Marshal(app.WithModes(cfg))
+			text, err := yaml.Marshal(app.WithBudgets(app.WithModes(cfg)))
 			if err != nil {
 				return fmt.Errorf("print the settings: %w", err)
 			}

@@ -57,6 +57,18 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(whole))
 }
 
+// dayText says how much of a day's budget is used, and who waits for more.
+func dayText(p *page, d app.QuotaDay) string {
+	text := fmt.Sprintf("%s of %s units of the project's budget used, %s", humanize.Comma(d.Used), humanize.Comma(d.Budget), p.until(d.Ends))
+	switch {
+	case !d.Pauses:
+		text += "; it binds nobody"
+	case d.Allowed < d.Budget:
+		text += fmt.Sprintf("; backfills may have come to %s by now", humanize.Comma(d.Allowed))
+	}
+	return text
+}
+
 // facts are what there is to say of an API besides its windows, each with a name.
 func facts(p *page, s app.QuotaState, a app.APIQuota) [][2]string {
 	var rows [][2]string
@@ -64,7 +76,7 @@ func facts(p *page, s app.QuotaState, a app.APIQuota) [][2]string {
 		rows = append(rows, [2]string{name, fmt.Sprintf(format, args...)})
 	}
 	if a.Day != nil {
-		add("day", "%s of %s units of the project's budget used", humanize.Comma(a.Day.Used), humanize.Comma(a.Day.Budget))
+		add("day", "%s", dayText(p, *a.Day))
 	}
 	for _, line := range closed(p, a) {
 		add("cool-down", "%s", line)

@@ -30,8 +30,10 @@ func Projects(cfg config.Config) (map[string]quota.Project, error) {
 			list, errs = withCosts(list, p.Costs[listName], key+".costs."+listName)
 			problems = append(problems, errs...)
 			project.Lists = append(project.Lists, list)
-			if b := p.Budget[listName]; b.DailyUnits > 0 {
-				project.Budgets = append(project.Budgets, quota.Budget{API: list.API, Units: b.DailyUnits, Hard: b.Hard})
+			budget, errs := budgetOf(list, p.Budget[listName], key+".budget."+listName)
+			problems = append(problems, errs...)
+			if budget.Units > 0 {
+				project.Budgets = append(project.Budgets, budget)
 			}
 		}
 		projects[name] = project

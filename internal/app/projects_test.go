@@ -61,7 +61,7 @@ func TestCostsAndBudgetsReachTheLedger(t *testing.T) {
 			"gmail.users.drafts.get":   {Units: 9},
 		}},
 		Budget: map[string]config.Budget{
-			"gmail-2026-10": {DailyUnits: 80_000_000, Hard: true}, "calendar-2026-05": {},
+			"gmail-2026-10": {DailyUnits: new(int64(70_000_000)), Hard: true}, "calendar-2026-05": {},
 		},
 	}}
 	got, err := Projects(cfg)
@@ -81,7 +81,7 @@ func TestCostsAndBudgetsReachTheLedger(t *testing.T) {
 			t.Errorf("%s of %q costs %d, want %d", row.method, row.format, units, row.want)
 		}
 	}
-	if b := got["p"].Budgets; len(b) != 1 || b[0] != (quota.Budget{API: "gmail", Units: 80_000_000, Hard: true}) {
+	if b := got["p"].Budgets; len(b) != 1 || b[0] != (quota.Budget{API: "gmail", Units: 70_000_000, Hard: true, AtEnd: quota.AtEndPause, Ahead: 0.25}) {
 		t.Errorf("budgets = %+v, want the one of gmail", b)
 	}
 }

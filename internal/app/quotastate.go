@@ -56,8 +56,11 @@ type LaneQuota struct {
 
 // QuotaDay is a project's budget.
 type QuotaDay struct {
-	Used   int64 `json:"used"`
-	Budget int64 `json:"budget"`
+	Used    int64     `json:"used"`
+	Budget  int64     `json:"budget"`
+	Allowed int64     `json:"allowed"` // what backfills may have brought it to by now
+	Pauses  bool      `json:"pauses"`  // the background, once the budget is spent
+	Ends    time.Time `json:"ends"`
 }
 
 // ScopeQuota is what holds for a whole user or project.
@@ -176,7 +179,8 @@ func (r *QuotaReader) windows(ctx context.Context, list *quota.PriceList, looks 
 	var day *QuotaDay
 	for i, u := range now.Usage {
 		if u.Limit == quota.LimitProjectDay {
-			day = &QuotaDay{Used: u.Used, Budget: looks[quota.Backfill].Usage[i].Units}
+			allowed := looks[quota.Backfill].Usage[i].Ceiling
+			day = &QuotaDay{Used: u.Used, Budget: u.Units, Allowed: min(allowed, u.Units), Pauses: allowed <= u.Units, Ends: quota.DayEnds(now.Charge.At)}
 			continue
 		}
 		w := QuotaWindow{Limit: u.Limit, Per: list.Limits[u.Limit].Per, Units: u.Units, Used: u.Used}
