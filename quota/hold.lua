@@ -1,6 +1,9 @@
 -- hold closes a scope for everybody: a cool-down. It never shortens one. When it
 -- learns from a refusal of Google's, the share of the limits that the scope may
--- use is halved, once for all refusals until a call has gone ahead again.
+-- use is halved, once for all refusals until a call has gone ahead again. Where that
+-- leaves little, Google refuses again and again after the moments that it names, and
+-- the scope is closed for a while whatever this one is: 12 s of quota time at a
+-- quarter, 30 s at a tenth.
 --
 -- KEYS[1]  the scope's windows, as take.lua keeps them
 -- ARGV[1]  duration, in ms
@@ -13,7 +16,8 @@
 -- Returns {until when the scope is closed, in ms}.
 --#include numbers.lua
 local call, sub, rep = redis.call, string.sub, string.rep
-local RAMP, LEAST = 200, 26   -- as in take.lua; the smallest share, in 1/255
+local RAMP, LEAST = 120, 26   -- as in take.lua; the smallest share, in 1/255
+local LITTLE, CALM = 64, 3    -- a share that is little, in 1/255; buckets over the share to be closed then
 local now = ARGV[6]
 if now then
   now = now + 0
@@ -31,8 +35,6 @@ if not state then
   state = rep('\0', 6) .. pack((bucket - 1) % U32) .. '\1'
   state = state .. rep('\0', ARGV[3] - #state)
 end
-local old = u48(state, 0)
-if old > hold then hold = old end
 local share, since = string.byte(state, 18), u48(state, 18)
 if ARGV[5] == '1' and (share == 0 or since > 0) then
   if share == 0 then share = 255 end
@@ -40,7 +42,9 @@ if ARGV[5] == '1' and (share == 0 or since > 0) then
     share = math.min(255, share + 255 * (now - since * 1000) / (RAMP * width))
   end
   share, since = math.max(LEAST, math.floor(share / 2)), 0
+  if share <= LITTLE then hold = math.max(hold, math.ceil((now + CALM * width * 255 / share) / 1000)) end
 end
+hold = math.max(hold, u48(state, 0))
 state = pack48(hold) .. sub(state, 7, 17) .. string.char(share) .. pack48(since) .. sub(state, 25)
 if ttl > 0 then
   call('SET', KEYS[1], state, 'EX', ttl + math.ceil((hold * 1000 - now) / 1000000))

@@ -82,7 +82,7 @@ local PAID_AT = '52'   -- where the first paid stands in a key, as text: Redis p
 local FIRST, ENTRY, DAY = 34, 29, 8   -- bytes of the request before its first key and of a window; of a day
 local CARRY = 5   -- buckets for which unused pace may be made up
 local PROBE = 2   -- buckets that a call after a cool-down goes ahead of the others
-local RAMP = 200  -- buckets in which a share grows from nothing to all
+local RAMP = 120  -- buckets in which a share grows from nothing to all
 local BURST, PEAK = 10, 300   -- buckets in which people's demand is forgotten
 local LENT = 1.5  -- how much of the largest burst is kept free when lending
 
@@ -247,10 +247,11 @@ while true do
       local share, since = byte(state, 18), u48(state, 18)
       if share > 0 then
         -- Google refused. When the cool-down is over one call goes ahead; if Google
-        -- does not refuse that either, the share grows from then on.
+        -- does not refuse that either, the share grows from then on. What is charged
+        -- because it was spent already is no such call.
         known = share / 255
         if since > 0 and now > since * 1000 then known = math.min(1, known + (now - since * 1000) / (RAMP * width)) end
-        if since == 0 and charge > 0 then
+        if since == 0 and charge > 0 and want > 0 and held <= 0 then
           since = math.ceil((now + PROBE * width) / 1000)
           front = pack48(since) .. sub(state, 7, 18) .. pack48(since) .. sub(state, 25, PREAMBLE)
         end
