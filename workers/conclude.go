@@ -82,14 +82,15 @@ func (s *slice) rests(job jobs.Job) bool {
 }
 
 // waitForQuota parks a refused slice until the moment that was named, or for
-// twice as long as the time before when nothing was done in between: then the
-// moment was not worth much.
+// twice as long as the time before when nothing was done in between: then others
+// were quicker, and the moment was not worth much. The end of a cool-down is, since
+// the ledger lets nobody in before it, and makes it longer each time by itself.
 func (s *slice) waitForQuota(ctx context.Context, end ending) error {
 	until, longest := end.until, maxBackoff/time.Duration(s.opts.Scale)
 	if end.label == ledgerLabel {
 		longest = ledgerBackoff
 	}
-	if !s.progress && s.job.Refusals > 0 {
+	if !end.sure && !s.progress && s.job.Refusals > 0 {
 		until = until.Add(doubled(end.wait, s.job.Refusals, longest) - end.wait)
 	}
 	s.metrics.requeued.WithLabelValues(end.label).Inc()

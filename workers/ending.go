@@ -32,6 +32,7 @@ type ending struct {
 	why   string        // paused, refused, broke: what the job waits for, for people
 	until time.Time     // paused, refused: the moment that was named
 	wait  time.Duration // refused: from the refusal to until
+	sure  bool          // refused: until is a cool-down's end, not a guess at what others spend
 	err   error         // broke: what; lost: why
 	fin   jobs.Finish   // ends: how the job ends
 }
@@ -66,7 +67,7 @@ func endingOf(err error, now time.Time) *ending {
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
 		return &ending{
 			how: refused, label: denied.Limit, why: fmt.Sprintf("%s (%s)", denied.Limit, boundText(denied.Bound)),
-			wait: denied.RetryAfter, until: now.Add(denied.RetryAfter),
+			wait: denied.RetryAfter, until: now.Add(denied.RetryAfter), sure: denied.Bound == quota.BoundHold,
 		}
 	}
 	call, isCall := errors.AsType[*jobs.CallError](err)
@@ -91,7 +92,7 @@ func endingOf(err error, now time.Time) *ending {
 			wait = unknownWait
 		}
 		return &ending{how: refused, label: googleLabel, why: "Google's quota (" + call.Reason + ")",
-			wait: wait, until: now.Add(wait)}
+			wait: wait, until: now.Add(wait), sure: true}
 	case isCall && (call.Class == jobs.ClassAccount || call.Class == jobs.ClassProject):
 		return blocks(err)
 	case errors.Is(err, quota.ErrNoCaller):
@@ -108,8 +109,11 @@ const ledgerLabel = "ledger-unavailable"
 
 // boundText says for people which part of a limit bound.
 func boundText(b quota.Bound) string {
-	if b == quota.BoundUnknown {
+	switch b {
+	case quota.BoundUnknown:
 		return "Redis is new or lost its data, so nobody knows what was spent"
+	case quota.BoundHold:
+		return "cool-down after a refusal of Google's"
 	}
 	return string(b)
 }

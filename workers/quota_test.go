@@ -85,6 +85,31 @@ func TestRefusalsInARowWithoutProgressDoubleTheWait(t *testing.T) {
 	})
 }
 
+// A cool-down ends when Google or the ledger says, however many were before it.
+func TestTheEndsOfCoolDownsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []error{
+			&jobs.CallError{Class: jobs.ClassQuota, Reason: "rateLimitExceeded", Wait: 20 * time.Second, Err: errors.New("403")},
+			&quota.DeniedError{Limit: "user-minute", Bound: quota.BoundHold, RetryAfter: 2 * time.Second},
+		}
+		asked := 0
+		b := newRig(t, refuseFrom(0, func() error { return answers[asked%2] }), func(o *Options) { o.InFlight = 1 })
+		for range 12 {
+			started := time.Now()
+			parked := b.mustPark(b.ref)
+			want := []time.Duration{20 * time.Second, 2 * time.Second}[asked%2]
+			if got := parked.Until.Sub(started).Round(time.Second); got != want || !strings.Contains(parked.For, "Google") {
+				t.Errorf("parked %d: %v, want Google's %s", asked, parked, want)
+			}
+			<-time.After(time.Until(parked.Until))
+			asked++
+		}
+		if row := b.store.job(b.ref.Job); row.Requeued != 12 || row.Failures != 0 {
+			t.Errorf("row = %+v, want 12 refusals and no failure", row)
+		}
+	})
+}
+
 func TestDoubledWaitsRunAsFastAsTheQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, refuseFrom(0, func() error { return denied(time.Second) }), func(o *Options) { o.Scale = 20 })
