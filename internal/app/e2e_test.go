@@ -43,12 +43,21 @@ type rig struct {
 
 func newRig(t *testing.T, messages int) *rig {
 	t.Helper()
-	fake, err := fakegoogle.New(fakegoogle.Options{Scale: scale})
+	return newRigOf(t, fakegoogle.Options{Scale: scale}, map[string]int{ann: messages})
+}
+
+// newRigOf makes a rig of a fake with these options and mailboxes of so many
+// messages.
+func newRigOf(t *testing.T, o fakegoogle.Options, mailboxes map[string]int) *rig {
+	t.Helper()
+	fake, err := fakegoogle.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fake.Load(ann, fmt.Sprintf("generate:%d", messages)); err != nil {
-		t.Fatal(err)
+	for email, messages := range mailboxes {
+		if err := fake.Load(email, fmt.Sprintf("generate:%d", messages)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	url, shutdown, err := fake.Listen("127.0.0.1:0")
 	if err != nil {
@@ -71,22 +80,24 @@ func newRig(t *testing.T, messages int) *rig {
 	r.config = filepath.Join(dir, "headroom.yaml")
 	text := fmt.Sprintf(`
 scale: %d
-google: {endpoint: "%s", projects: {main: {prices: [gmail-2026-05]}}}
+google: {endpoint: "%s", projects: {main: {prices: [gmail-2026-05], limits: {gmail-2026-05: {user_minute: %d}}}}}
 redis: {url: "%s"}
 store: {path: "%s/headroom.db", blobs: "%s/blobs"}
 worker: {slice: 2s, lease: 2s}
 scheduler: {tick: "@every 1s"}
 web: {listen: "127.0.0.1:0"}
 log: {level: info}
-`, scale, url, rds.URL(), dir, dir)
+`, o.Scale, url, o.UserLimit, rds.URL(), dir, dir)
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if r.cfg, err = config.Load(config.Options{Path: r.config}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.AddAccount(t.Context(), r.cfg, ann, "main", zaptest.NewLogger(t)); err != nil {
-		t.Fatal(err)
+	for email := range mailboxes {
+		if _, err := app.AddAccount(t.Context(), r.cfg, email, "main", zaptest.NewLogger(t)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return r
 }
@@ -116,9 +127,11 @@ func (r *rig) run(roles ...app.Role) *app.App {
 	return a
 }
 
-func (r *rig) startBackfill() {
+func (r *rig) startBackfill() { r.startBackfillOf(ann) }
+
+func (r *rig) startBackfillOf(email string) {
 	r.t.Helper()
-	started, err := app.StartBackfill(r.t.Context(), r.cfg, ann, jobs.Filter{}, zaptest.NewLogger(r.t))
+	started, err := app.StartBackfill(r.t.Context(), r.cfg, email, jobs.Filter{}, zaptest.NewLogger(r.t))
 	if err != nil || !started.Created {
 		r.t.Fatalf("StartBackfill = %+v, %v", started, err)
 	}
@@ -137,13 +150,18 @@ func (r *rig) open() *store.Store {
 // wait polls the job until it is as wanted, for two minutes at most.
 func (r *rig) wait(s *store.Store, what string, ok func(jobs.Job) bool) jobs.Job {
 	r.t.Helper()
+	return r.waitOf(ann, s, what, ok)
+}
+
+func (r *rig) waitOf(email string, s *store.Store, what string, ok func(jobs.Job) bool) jobs.Job {
+	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var last jobs.Job
 	for {
-		j, err := s.Job(ctx, jobs.BackfillID(ann))
+		j, err := s.Job(ctx, jobs.BackfillID(email))
 		switch {
 		case err == nil && ok(j):
 			return j
