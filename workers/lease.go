@@ -24,8 +24,13 @@ func granted(job jobs.Job, lease time.Duration, asked, answered time.Time) time.
 	return asked.Add(began.Sub(asked)) // keeps the monotonic clock
 }
 
-// keepLease renews the lease that the slice took at claimed, every third of it,
-// until release is called, which waits for the renewing goroutine. The context
+// askEvery is how long a slice may go without asking the store whether its job is
+// wanted in another state: a pause is to stop its calls within five seconds, however
+// long the lease is.
+const askEvery = 2 * time.Second
+
+// keepLease renews the lease that the slice took at claimed, at least every third of
+// it, until release is called, which waits for the renewing goroutine. The context
 // that it returns ends, with jobs.ErrStale or the error of the store as its cause, when the
 // lease is lost: when the store says so, or when it could not be renewed for so
 // long that another run may have it by now. When the store says that the job is
@@ -54,7 +59,7 @@ func (s *slice) renew(ctx context.Context, held time.Time) (err error) {
 		}
 	}()
 	lease := s.opts.Lease
-	tick := time.NewTicker(lease / 3)
+	tick := time.NewTicker(min(lease/3, askEvery))
 	defer tick.Stop()
 	expiry := time.NewTimer(time.Until(held.Add(lease)))
 	defer expiry.Stop()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,4 +171,33 @@ func TestFailuresAreListedExportedAndRetried(t *testing.T) {
 	w.headroom("backfill", "cancel", "ann@example.com")
 	w.headroom("backfill", "retry-failed", "ann@example.com").fails(t, 1, "cannot retry failed items of backfill:ann@example.com, which is cancelled; start it again")
 	w.headroom("backfill", "retry-failed", "ann@example.com", "--id", "").fails(t, 2, "an empty id")
+}
+
+// TestTwoProcessesStartOneBackfill: two commands, each with a store and a Redis
+// connection of its own, at the same time.
+func TestTwoProcessesStartOneBackfill(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	s.headroom("account", "add", "ann@example.com", "--project", "main")
+	for _, args := range [][]string{nil, {"--first", "10"}} {
+		args = append([]string{"backfill", "start", "ann@example.com", "--json", "--config", s.file}, args...)
+		both := []*process{start(t, args...), start(t, args...)}
+		var got [2]app.Started
+		created := 0
+		for i, p := range both {
+			if code := p.wait(); code != 0 {
+				_, stderr := p.out()
+				t.Fatalf("exit code %d: %s", code, stderr)
+			}
+			stdout, _ := p.out()
+			if err := json.Unmarshal([]byte(stdout), &got[i]); err != nil {
+				t.Fatal(err)
+			}
+			if got[i].Created {
+				created++
+			}
+		}
+		if created != 1 || got[0].Job.ID != got[1].Job.ID || got[0].Job.Epoch != got[1].Job.Epoch {
+			t.Errorf("two starts = %+v, want one job, created once", got)
+		}
+	}
 }
