@@ -81,6 +81,61 @@ func (f Filter) Validate() error {
 	return errors.Join(problems...)
 }
 
+// A Search says which messages a listing names: those that have all the labels,
+// and match the query in Gmail's syntax.
+type Search struct {
+	Labels    []string
+	Query     string
+	SpamTrash bool
+}
+
+const (
+	// loose is how far a date in Gmail's search may be off.
+	loose = 24 * time.Hour
+	// looseSize and one eighth is how far a size may be.
+	looseSize = 16 << 10
+)
+
+// Search returns the listing of which the filter's messages are a part. Dates
+// and sizes in it are loose, by more than Gmail is; [Filter.Lets] is exact.
+func (f Filter) Search() Search {
+	var terms []string
+	if f.Query != "" {
+		terms = append(terms, grouped(f.Query))
+	}
+	if !f.After.IsZero() {
+		terms = append(terms, fmt.Sprintf("after:%d", max(0, f.After.Add(-loose).Unix())))
+	}
+	if !f.Before.IsZero() {
+		terms = append(terms, fmt.Sprintf("before:%d", max(0, f.Before.Add(loose).Unix())))
+	}
+	if f.MaxSize > 0 {
+		terms = append(terms, fmt.Sprintf("smaller:%d", f.MaxSize+f.MaxSize/8+looseSize))
+	}
+	return Search{Labels: f.Labels, Query: strings.Join(terms, " "), SpamTrash: f.SpamTrash}
+}
+
+// grouped puts a query with alternatives into brackets, so that what is added
+// holds for all of them.
+func grouped(query string) string {
+	if slices.Contains(strings.Fields(query), "OR") || strings.Contains(query, "|") {
+		return "(" + query + ")"
+	}
+	return query
+}
+
+// Lets reports whether a message of this date and size, in bytes, passes the
+// filter's dates and sizes.
+func (f Filter) Lets(date time.Time, size int64) bool {
+	switch {
+	case !f.After.IsZero() && date.Before(f.After),
+		!f.Before.IsZero() && !date.Before(f.Before),
+		f.MaxSize > 0 && size > f.MaxSize:
+		return false
+	}
+	return true
+}
+
 // BackfillID is the id of the backfill of an account with this filter.
 func (f Filter) BackfillID(email string) string {
 	id := "backfill:" + FoldAddress(email)

@@ -1,6 +1,9 @@
 package jobs
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Kind says what a job brings where.
 type Kind string
@@ -52,20 +55,28 @@ type Account struct {
 type Checkpoint struct {
 	HistoryID uint64 `json:"history_id"` // pinned before the first list call; 0: not yet
 	PageToken string `json:"page_token"` // of the next page to list; "": from the top
-	Listed    bool   `json:"listed"`     // the listing is complete
+	Listed    bool   `json:"listed"`     // the listing is complete, or was cut
+
+	// Cut says that there is more to list from PageToken on than the filter asks
+	// for. It is listed when some of what was listed turns out not to count.
+	Cut bool `json:"cut,omitempty"`
+	// Before bounds the listing to what is older, after page tokens did not work;
+	// what is newer was listed by then. Zero: there is no bound.
+	Before time.Time `json:"before,omitzero"`
 }
 
 // Progress counts a job's items. Done = Stored + Known + Gone + Skipped + Failed.
 type Progress struct {
 	Expected    int64 `json:"expected"` // what the profile promises; an estimate until Listed is complete
 	Listed      int64 `json:"listed"`
-	Stored      int64 `json:"stored"`       // fetched and stored by this job
-	Known       int64 `json:"known"`        // stored before, skipped without a call
-	Gone        int64 `json:"gone"`         // deleted at Google between list and get
-	Skipped     int64 `json:"skipped"`      // seen to be outside the job's filter
-	Failed      int64 `json:"failed"`       // given up; see the failure list
-	ParseFailed int64 `json:"parse_failed"` // stored raw, but no mail reader understands them; part of Stored
-	Bytes       int64 `json:"bytes"`        // of raw messages stored
+	Noted       int64 `json:"noted,omitempty"` // metadata stored ahead of the body
+	Stored      int64 `json:"stored"`          // fetched and stored by this job
+	Known       int64 `json:"known"`           // stored before, skipped without a call
+	Gone        int64 `json:"gone"`            // deleted at Google between list and get
+	Skipped     int64 `json:"skipped"`         // seen to be outside the job's filter
+	Failed      int64 `json:"failed"`          // given up; see the failure list
+	ParseFailed int64 `json:"parse_failed"`    // stored raw, but no mail reader understands them; part of Stored
+	Bytes       int64 `json:"bytes"`           // of raw messages stored
 }
 
 // Done is the number of items that need no more work.
@@ -104,7 +115,30 @@ type Job struct {
 // trash and what arrives meanwhile, but not by that much: Google has answered
 // with too little, or most of the mailbox was deleted.
 func (j Job) Short() bool {
-	return j.Checkpoint.Listed && j.Progress.Listed < j.Progress.Expected/2
+	return j.Filter.Whole() && j.Checkpoint.Listed && j.Progress.Listed < j.Progress.Expected/2
+}
+
+// Room is how many more messages the job's filter asks for than were listed.
+// Those that are outside of it or gone do not count.
+func (j Job) Room() int64 {
+	if j.Filter.First == 0 {
+		return math.MaxInt64
+	}
+	return max(0, j.Filter.First-(j.Progress.Listed-j.Progress.Skipped-j.Progress.Gone))
+}
+
+// ListsOn reports whether the job has more to list.
+func (j Job) ListsOn() bool {
+	return !j.Checkpoint.Listed || j.Checkpoint.Cut && j.Room() > 0
+}
+
+// Search returns what the job lists next.
+func (j Job) Search() Search {
+	f := j.Filter
+	if b := j.Checkpoint.Before; !b.IsZero() && (f.Before.IsZero() || b.Before(f.Before)) {
+		f.Before = b
+	}
+	return f.Search()
 }
 
 // Ref names the task that carries the job's next or running slice.

@@ -15,14 +15,14 @@ type Page struct {
 	Next string // token of the next page; "": this was the last
 }
 
-// Fetched is a message as Google returned it. Raw is only valid until the
-// function that received it returns.
+// Fetched is what Google says of a message beside its raw bytes.
 type Fetched struct {
 	ID, ThreadID string
 	HistoryID    uint64
 	InternalDate time.Time
 	Labels       []string
-	Raw          []byte // the RFC 5322 message, byte for byte
+	SizeEstimate int64  // of the raw message, in bytes
+	Subject      string // where only the metadata was asked for
 }
 
 // ParseStatus says whether a mail reader can make sense of a stored message.
@@ -32,6 +32,7 @@ type ParseStatus string
 const (
 	Parsed      ParseStatus = "ok"
 	ParseFailed ParseStatus = "failed"
+	ParseLater  ParseStatus = "later" // the body has yet to come
 )
 
 // Message is a stored message's row. Its raw bytes are the blob SHA256.
@@ -56,7 +57,8 @@ type Message struct {
 type Item struct {
 	Seq      int64 // its place in the listing, from 1
 	ID       string
-	Attempts int // failed attempts so far
+	Attempts int  // failed attempts so far
+	Noted    bool // its metadata is stored
 }
 
 // Outcome is what became of an item.
@@ -65,6 +67,7 @@ type Outcome string
 // The outcomes of an item. Deferred ones are tried again later.
 const (
 	ItemStored   Outcome = "stored"
+	ItemNoted    Outcome = "noted" // metadata stored; the body comes in a later pass
 	ItemGone     Outcome = "gone"
 	ItemSkipped  Outcome = "skipped" // outside the job's filter
 	ItemFailed   Outcome = "failed"
@@ -75,7 +78,7 @@ const (
 type Result struct {
 	ID      string
 	Outcome Outcome
-	Message *Message  // set when stored
+	Message *Message  // set when stored or noted
 	Failure *Failure  // set when failed or deferred
 	RetryAt time.Time // set when deferred: not before
 }

@@ -1,10 +1,10 @@
 package workers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -24,23 +24,21 @@ func (s *slice) fetchItem(ctx, calls context.Context, quit <-chan struct{}, item
 
 	var message *jobs.Message
 	var unkept error
-	err := s.call(calls, quit, func(calls context.Context) error {
-		return s.box.Fetch(calls, item.ID, func(f jobs.Fetched) error {
-			message, unkept = s.keep(ctx, item.ID, f)
-			return unkept
-		})
+	err := s.call(calls, quit, func(calls context.Context) (err error) {
+		message, unkept, err = s.bring(ctx, calls, item.ID)
+		return err
 	})
 	switch {
-	case err == nil && message != nil:
+	case err == nil && unkept == nil:
 		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: jobs.ItemStored, Message: message}}, nil
 	case ctx.Err() != nil:
 		return nil, &ending{how: lost, err: context.Cause(ctx)}
 	case unkept != nil:
-		return nil, breaks(unkept)
+		return nil, breaks(fmt.Errorf("store the body of message %s of %s: %w", item.ID, s.job.Account, unkept))
+	case errors.Is(err, errOutside):
+		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: jobs.ItemSkipped}}, nil
 	case interrupted(calls), errors.Is(err, errNoTurn):
 		return nil, nil
-	case err == nil:
-		err = errors.New("the mailbox returned no message")
 	}
 	if end := endingOf(err, time.Now()); end != nil {
 		return nil, end
@@ -48,37 +46,99 @@ func (s *slice) fetchItem(ctx, calls context.Context, quit <-chan struct{}, item
 	return faulted(s.job.ID, item, err, time.Now()), nil
 }
 
-// keep stores a fetched message's bytes and returns its row.
-func (s *slice) keep(ctx context.Context, id string, f jobs.Fetched) (*jobs.Message, error) {
-	sum, err := s.opts.Store.PutBlob(ctx, f.Raw)
-	if err != nil {
-		return nil, fmt.Errorf("store the body of message %s of %s: %w", id, s.job.Account, err)
+// errOutside says that a message is outside the job's filter.
+var errOutside = errors.New("the message is outside the job's filter")
+
+// errNoDate says that nobody can tell whether it is.
+var errNoDate = &jobs.CallError{Class: jobs.ClassTransient, Reason: "noDate", Err: errors.New("the answer names no date")}
+
+// bring fetches a message, keeps its bytes as they come in, and returns its row.
+// Unkept is the error of whoever should have kept them, err that of the fetch.
+func (s *slice) bring(ctx, calls context.Context, id string) (message *jobs.Message, unkept, err error) {
+	var fetched jobs.Fetched
+	in := &intake{most: s.job.Filter.MaxSize}
+	sum, unkept := s.opts.Store.PutBlob(ctx, func(w io.Writer) error {
+		in.to = w
+		if fetched, err = s.box.Fetch(calls, id, in); err == nil {
+			err = s.within(fetched, in.size)
+		}
+		return err
+	})
+	switch {
+	case in.err != nil:
+		return nil, in.err, nil
+	case err != nil:
+		return nil, nil, err
+	case unkept != nil:
+		return nil, unkept, nil
 	}
-	m := &jobs.Message{
-		Account: s.job.Account, ID: id, ThreadID: f.ThreadID,
-		HistoryID: f.HistoryID, InternalDate: f.InternalDate, Labels: f.Labels,
-		Size: int64(len(f.Raw)), SHA256: sum, ParseStatus: jobs.Parsed,
+	message = s.rowOf(id, fetched)
+	message.Size, message.SHA256, message.ParseStatus = in.size, sum, jobs.Parsed
+	if message.Subject, err = s.parse(in.head); err != nil {
+		message.ParseStatus, message.ParseError = jobs.ParseFailed, clip(err.Error())
 	}
-	m.Subject, err = s.parse(f.Raw)
-	if err != nil {
-		m.ParseStatus, m.ParseError = jobs.ParseFailed, clip(err.Error())
-	}
-	return m, nil
+	return message, nil, nil
 }
 
-// parsedBytes is how much of a message is parsed. It bounds the copies that
-// parsers work on, which the byte budget of messages in flight does not count.
+// within returns [errOutside] for a message that the job's filter does not let
+// through.
+func (s *slice) within(f jobs.Fetched, size int64) error {
+	filter := s.job.Filter
+	switch {
+	case f.InternalDate.IsZero() && !(filter.After.IsZero() && filter.Before.IsZero()):
+		return errNoDate
+	case !filter.Lets(f.InternalDate, size):
+		return errOutside
+	}
+	return nil
+}
+
+// rowOf is what a message's row has from Google's fields.
+func (s *slice) rowOf(id string, f jobs.Fetched) *jobs.Message {
+	return &jobs.Message{
+		Account: s.job.Account, ID: id, ThreadID: f.ThreadID,
+		HistoryID: f.HistoryID, InternalDate: f.InternalDate, Labels: f.Labels,
+	}
+}
+
+// intake passes a message on as it comes in, and keeps what the parser will see
+// of it.
+type intake struct {
+	to   io.Writer
+	most int64 // bytes; a longer message is outside the filter; 0: any
+	size int64
+	head []byte
+	err  error // of to
+}
+
+// Write implements [io.Writer].
+func (in *intake) Write(p []byte) (int, error) {
+	in.size += int64(len(p))
+	if in.most > 0 && in.size > in.most {
+		return 0, errOutside
+	}
+	if room := parsedBytes - len(in.head); room > 0 {
+		in.head = append(in.head, p[:min(room, len(p))]...)
+	}
+	n, err := in.to.Write(p)
+	if err != nil {
+		in.err = err
+	}
+	return n, err
+}
+
+// parsedBytes is how much of a message is parsed. It bounds what parsers keep.
 const parsedBytes = 1 << 20
 
 // parse runs the parser at arm's length: it may panic, and may take too long.
-// One that never returns keeps its goroutine and its own copy of the message;
-// neither can be taken from it.
-func (h *handler) parse(raw []byte) (subject string, err error) {
+// One that never returns keeps its goroutine and the start of the message, which
+// becomes its own; neither can be taken from it.
+func (h *handler) parse(head []byte) (subject string, err error) {
 	type parsed struct {
 		subject string
 		err     error
 	}
-	result, own := make(chan parsed, 1), bytes.Clone(raw[:min(len(raw), parsedBytes)])
+	result := make(chan parsed, 1)
 	go func() {
 		var p parsed
 		defer func() {
@@ -87,7 +147,7 @@ func (h *handler) parse(raw []byte) (subject string, err error) {
 			}
 			result <- p
 		}()
-		p.subject, p.err = h.opts.Parser(own)
+		p.subject, p.err = h.opts.Parser(head)
 	}()
 	timer := time.NewTimer(h.opts.ParseTime)
 	defer timer.Stop()

@@ -64,7 +64,7 @@ func (s *slice) list(ctx, calls context.Context) *ending {
 func (s *slice) nextPage(ctx context.Context, token string) (jobs.Page, error) {
 	var page jobs.Page
 	err := s.call(ctx, nil, func(ctx context.Context) (err error) {
-		page, err = s.box.List(ctx, token)
+		page, err = s.box.List(ctx, s.job.Filter.Search(), token)
 		return err
 	})
 	if err == nil && token != "" && page.Next == token {

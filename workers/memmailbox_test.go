@@ -3,6 +3,7 @@ package workers
 import (
 	"cmp"
 	"context"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,7 +91,7 @@ func (b *memMailbox) Profile(ctx context.Context) (jobs.Profile, error) {
 	return jobs.Profile{Email: ann, Messages: int64(b.n), HistoryID: 77}, b.call(ctx, "profile")
 }
 
-func (b *memMailbox) List(ctx context.Context, token string) (jobs.Page, error) {
+func (b *memMailbox) List(ctx context.Context, search jobs.Search, token string) (jobs.Page, error) {
 	if err := b.call(ctx, "list "+token); err != nil {
 		return jobs.Page{}, err
 	}
@@ -109,9 +110,27 @@ func (b *memMailbox) List(ctx context.Context, token string) (jobs.Page, error) 
 	return page, nil
 }
 
-func (b *memMailbox) Fetch(ctx context.Context, id string, use func(jobs.Fetched) error) error {
+// date is when the i-th message was received: a day after the one behind it.
+func (b *memMailbox) date(i int) time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, b.n-i)
+}
+
+func (b *memMailbox) fetched(id string) jobs.Fetched {
+	i, _ := strconv.Atoi(id[1:])
+	return jobs.Fetched{ID: id, HistoryID: 5, Labels: []string{"INBOX"}, InternalDate: b.date(i),
+		SizeEstimate: int64(len(b.raw(id))), Subject: "about " + id}
+}
+
+func (b *memMailbox) raw(id string) string { return "Subject: about " + id + "\r\n\r\nbody\r\n" }
+
+func (b *memMailbox) Fetch(ctx context.Context, id string, raw io.Writer) (jobs.Fetched, error) {
 	if err := b.call(ctx, "get "+id); err != nil {
-		return err
+		return jobs.Fetched{}, err
 	}
-	return use(jobs.Fetched{ID: id, HistoryID: 5, Labels: []string{"INBOX"}, Raw: []byte("Subject: about " + id + "\r\n\r\nbody\r\n")})
+	_, err := io.WriteString(raw, b.raw(id))
+	return b.fetched(id), err
+}
+
+func (b *memMailbox) Metadata(ctx context.Context, id string) (jobs.Fetched, error) {
+	return b.fetched(id), b.call(ctx, "metadata "+id)
 }

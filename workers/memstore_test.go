@@ -1,10 +1,12 @@
 package workers
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -216,7 +218,11 @@ func (m *memStore) StoredID(_ context.Context, account string) (string, error) {
 	return "", jobs.ErrNotFound
 }
 
-func (m *memStore) PutBlob(ctx context.Context, raw []byte) (string, error) {
+func (m *memStore) PutBlob(ctx context.Context, fill func(io.Writer) error) (string, error) {
+	var raw bytes.Buffer
+	if err := fill(&raw); err != nil {
+		return "", err
+	}
 	if m.hook != nil {
 		if err := m.hook("blob"); err != nil {
 			return "", err
@@ -224,8 +230,8 @@ func (m *memStore) PutBlob(ctx context.Context, raw []byte) (string, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sum := fmt.Sprintf("%x", sha256.Sum256(raw))
-	m.blobs[sum] = string(raw)
+	sum := fmt.Sprintf("%x", sha256.Sum256(raw.Bytes()))
+	m.blobs[sum] = raw.String()
 	return sum, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -63,7 +64,8 @@ func (s *slice) probe(ctx, calls context.Context, suspects []suspect) (proven bo
 	// Should this one have gone bad itself, the next probe takes another.
 	s.lasting.good = ""
 	err := s.call(calls, nil, func(ctx context.Context) error {
-		return s.box.Fetch(ctx, id, func(jobs.Fetched) error { return nil })
+		_, err := s.box.Fetch(ctx, id, io.Discard)
+		return err
 	})
 	if err == nil {
 		s.lasting.good, s.lasting.streak = id, 0

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"headroom/jobs"
@@ -43,9 +44,9 @@ type Store interface {
 	// StoredID returns the id of a message of the account that is stored, if
 	// it can each time another, or jobs.ErrNotFound.
 	StoredID(ctx context.Context, account string) (string, error)
-	// PutBlob keeps raw and returns its SHA-256 in lower-case hex. It does not
-	// hold on to raw.
-	PutBlob(ctx context.Context, raw []byte) (string, error)
+	// PutBlob keeps what fill writes and returns its SHA-256 in lower-case hex.
+	// When fill fails it keeps nothing and returns fill's error as it is.
+	PutBlob(ctx context.Context, fill func(io.Writer) error) (string, error)
 	// Commit records results in one transaction.
 	Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Result) (jobs.Job, error)
 
@@ -82,13 +83,15 @@ type Mailbox interface {
 	Historian
 
 	Profile(ctx context.Context) (jobs.Profile, error)
-	// List returns one page of message ids, newest first; the first page for
-	// an empty token.
-	List(ctx context.Context, pageToken string) (jobs.Page, error)
-	// Fetch gets one message, raw, and returns what use returns. Raw is only
-	// valid inside use, and takes its share of the process' byte budget until
-	// use has returned.
-	Fetch(ctx context.Context, id string, use func(jobs.Fetched) error) error
+	// List returns one page of the message ids that search finds, newest first;
+	// the first page for an empty token.
+	List(ctx context.Context, search jobs.Search, pageToken string) (jobs.Page, error)
+	// Fetch gets one message and writes it to raw as it comes in. An error of
+	// raw's is returned as it is. What was written before an error is worth
+	// nothing.
+	Fetch(ctx context.Context, id string, raw io.Writer) (jobs.Fetched, error)
+	// Metadata gets one message without its body.
+	Metadata(ctx context.Context, id string) (jobs.Fetched, error)
 }
 
 // Parser makes sense of a raw message, of which it sees the first MiB. It may

@@ -29,7 +29,7 @@ func TestASliceBringsASmallMailbox(t *testing.T) {
 		}
 		got := b.store.messages[ann+"/m7"]
 		got.SHA256 = ""
-		want := jobs.Message{Account: ann, ID: "m7", HistoryID: 5, Labels: []string{"INBOX"}, Size: 27,
+		want := jobs.Message{Account: ann, ID: "m7", HistoryID: 5, InternalDate: b.box.date(7), Labels: []string{"INBOX"}, Size: 27,
 			Subject: "about m7", ParseStatus: jobs.Parsed}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("message m7 (-want +got):\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 )
 
 // Bounds on what is read from Google, in bytes on the wire after decompression.
@@ -16,23 +17,40 @@ const (
 	firstStep = 64 << 10 // most messages end within it
 	nextStep  = 1 << 20
 
-	// heldPerByte is how many bytes of memory a byte of a body takes at worst:
-	// the decoder's buffer with its slack, the field's string, the raw message.
+	// heldPerByte is how many bytes of memory a byte of a fetch's body takes at
+	// worst: in buffers on its way to the disk, in what the parser will see of
+	// the message with its slack. What lies beyond heldMost bytes of the body
+	// passes through and takes none.
 	heldPerByte = 3
+	heldMost    = 3 << 19
 )
 
-var errTooLarge = errors.New("the answer is larger than any message of Gmail's")
+const (
+	// patience is how long a body may stand still, and how long it may come at
+	// any speed; from then on it must have come at leastSpeed, in bytes a second.
+	patience   = 20 * time.Second
+	leastSpeed = 1 << 10
+)
 
-// bodyMeter is the transport under all others: it bounds the bodies of answers,
-// and takes those of fetches out of the budget before they are read.
+var (
+	errTooLarge = errors.New("the answer is larger than any message of Gmail's")
+	errSlow     = errors.New("the answer stands still, or comes too slowly")
+)
+
+// bodyMeter is the transport under all others: it bounds the bodies of answers in
+// size and in slowness, takes those of fetches out of the budget before they are
+// read, and taps the messages in them.
 type bodyMeter struct{ base http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
 func (m bodyMeter) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := m.base.RoundTrip(r)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	resp, err := m.base.RoundTrip(r.WithContext(ctx))
 	if err != nil {
+		cancel(nil)
 		return nil, err
 	}
+	resp.Body = newPacedBody(ctx, cancel, resp.Body)
 	t := ticketFrom(r.Context())
 	switch {
 	case resp.StatusCode >= 300:
@@ -40,6 +58,10 @@ func (m bodyMeter) RoundTrip(r *http.Request) (*http.Response, error) {
 	case t != nil:
 		resp.Body = &meteredBody{ReadCloser: resp.Body, ctx: r.Context(), ticket: t,
 			length: resp.ContentLength, limit: maxMessageBody}
+		if t.raw != nil && resp.StatusCode == http.StatusOK {
+			resp.Body = &tappedBody{rawTap: newRawTap(resp.Body, t.raw), Closer: resp.Body}
+			resp.ContentLength = -1
+		}
 	default:
 		resp.Body = &meteredBody{ReadCloser: resp.Body, length: resp.ContentLength, limit: maxOtherBody}
 	}
@@ -49,6 +71,51 @@ func (m bodyMeter) RoundTrip(r *http.Request) (*http.Response, error) {
 type cutBody struct {
 	io.Reader
 	io.Closer
+}
+
+type tappedBody struct {
+	*rawTap
+	io.Closer
+}
+
+// pacedBody ends a body that comes too slowly. Only the time spent in reading
+// counts, not that in between.
+type pacedBody struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	still  *time.Timer
+	spent  time.Duration
+	read   int64
+}
+
+func newPacedBody(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser) *pacedBody {
+	still := time.AfterFunc(patience, func() { cancel(errSlow) })
+	still.Stop()
+	return &pacedBody{ReadCloser: body, ctx: ctx, cancel: cancel, still: still}
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	b.still.Reset(patience)
+	start := time.Now()
+	n, err := b.ReadCloser.Read(p)
+	b.still.Stop()
+	b.spent += time.Since(start)
+	b.read += int64(n)
+	if err == nil && b.spent > patience && float64(b.read) < leastSpeed*b.spent.Seconds() {
+		b.cancel(errSlow)
+		err = errSlow
+	}
+	if err != nil && err != io.EOF && context.Cause(b.ctx) == errSlow {
+		err = errSlow
+	}
+	return n, err
+}
+
+func (b *pacedBody) Close() error {
+	b.still.Stop()
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
 }
 
 // meteredBody reads a body no further than its ticket has taken bytes for: all
@@ -80,9 +147,14 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ensure takes more bytes when all that were taken have been read.
+// ensure takes more bytes when all that were taken have been read, until so many
+// were that the rest takes no more memory.
 func (b *meteredBody) ensure() error {
 	if b.read < b.taken {
+		return nil
+	}
+	if b.taken >= heldMost {
+		b.taken = b.limit
 		return nil
 	}
 	step := int64(nextStep)
@@ -92,6 +164,7 @@ func (b *meteredBody) ensure() error {
 	case b.taken == 0:
 		step = firstStep
 	}
+	step = min(step, heldMost-b.taken)
 	if err := b.ticket.take(b.ctx, heldPerByte*step); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package google
 import (
 	"container/list"
 	"context"
+	"io"
 	"sync"
 )
 
@@ -35,6 +36,7 @@ func newBudget(limit int64, m *metrics) *budget { return &budget{limit: limit, m
 // time. The zero value of all but budget is a ticket that has taken nothing.
 type ticket struct {
 	budget *budget
+	raw    io.Writer // where the message goes as it comes in; nil: nowhere
 
 	// Guarded by budget.mu.
 	place *list.Element // in active; nil before the first take
@@ -45,10 +47,10 @@ type ticket struct {
 
 type ticketKey struct{}
 
-// withTicket returns a context whose response bodies are taken from b. The
-// caller must release the ticket when it no longer holds the body's bytes.
-func (b *budget) withTicket(ctx context.Context) (context.Context, *ticket) {
-	t := &ticket{budget: b}
+// withTicket returns a context whose response bodies are taken from b, and whose
+// message goes to raw unless that is nil. The caller must release the ticket when it no longer holds the body's bytes.
+func (b *budget) withTicket(ctx context.Context, raw io.Writer) (context.Context, *ticket) {
+	t := &ticket{budget: b, raw: raw}
 	return context.WithValue(ctx, ticketKey{}, t), t
 }
 

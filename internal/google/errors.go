@@ -138,13 +138,15 @@ func sortBroken(err error) (jobs.Class, string) {
 		return jobs.ClassItem, "tooLarge"
 	case is(errNoID):
 		return jobs.ClassItem, "noID"
+	case is(errSlow):
+		return jobs.ClassTransient, "tooSlow"
 	case is(context.DeadlineExceeded), isNet && timeout.Timeout():
 		return jobs.ClassTransient, "timeout"
 	case is(io.ErrUnexpectedEOF), is(io.EOF):
 		return jobs.ClassTransient, "truncated"
 	case syntax, kind:
 		return jobs.ClassTransient, "badJSON"
-	case corrupt, is(errNoRaw):
+	case corrupt, is(errNoRaw), is(errTwoRaws):
 		return jobs.ClassTransient, "badRaw"
 	case is(errNoHistoryID), is(errNoHistory):
 		return jobs.ClassTransient, "noHistoryID"

@@ -75,7 +75,8 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		{"precondition", 400, envelope(400, "global", "failedPrecondition", "Precondition check failed.", "FAILED_PRECONDITION"), all, jobs.ClassTransient, "failedPrecondition", ""},
 		{"dead page token", 400, envelope(400, "global", "invalidArgument", "Invalid pageToken", "INVALID_ARGUMENT"), []call{callNextPage}, jobs.ClassCursor, "invalidArgument", "Invalid pageToken"},
 		{"bad id", 400, envelope(400, "global", "invalidArgument", "Invalid id value", "INVALID_ARGUMENT"), []call{callGet}, jobs.ClassItem, "invalidArgument", ""},
-		{"bad request without a token", 400, envelope(400, "global", "badRequest", "Bad Request", "INVALID_ARGUMENT"), []call{callProfile, callList, callHistory}, jobs.ClassTransient, "badRequest", ""},
+		{"bad request without a token", 400, envelope(400, "global", "badRequest", "Bad Request", "INVALID_ARGUMENT"), []call{callProfile, callHistory}, jobs.ClassTransient, "badRequest", ""},
+		{"a search that makes no sense", 400, envelope(400, "global", "invalidArgument", "Invalid label: Work", "INVALID_ARGUMENT"), []call{callList}, jobs.ClassSearch, "invalidArgument", "label ids"},
 		{"400 from a proxy", 400, page502, all, jobs.ClassTransient, "Bad Request", ""},
 
 		{"token refused twice", 401, envelope(401, "global", "authError", "Invalid Credentials", "UNAUTHENTICATED"), all, jobs.ClassAccount, "authError", "suspended"},

@@ -2,8 +2,9 @@ package google
 
 import (
 	"context"
-	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ const (
 	profileFields googleapi.Field = "emailAddress,messagesTotal,historyId"
 	listFields    googleapi.Field = "messages/id,nextPageToken"
 	messageFields googleapi.Field = "id,threadId,labelIds,historyId,internalDate,sizeEstimate,raw"
+
+	metadataFields googleapi.Field = "id,threadId,labelIds,historyId,internalDate,sizeEstimate,payload/headers"
 )
 
 // A Mailbox is one account's Gmail in one lane. It is safe for concurrent use.
@@ -53,12 +56,17 @@ func (m *Mailbox) Profile(ctx context.Context) (jobs.Profile, error) {
 	return profile, err
 }
 
-// List returns a page of up to 500 message ids, newest first and without spam
-// and trash: the first page for an empty token. A page may be empty and still
-// name a next one.
-func (m *Mailbox) List(ctx context.Context, pageToken string) (jobs.Page, error) {
+// List returns a page of up to 500 message ids, newest first: the first page for
+// an empty token. A page may be empty and still name a next one.
+func (m *Mailbox) List(ctx context.Context, search jobs.Search, pageToken string) (jobs.Page, error) {
 	c := callList
-	request := m.service.Users.Messages.List(me).MaxResults(pageSize).IncludeSpamTrash(false).Fields(listFields)
+	request := m.service.Users.Messages.List(me).MaxResults(pageSize).IncludeSpamTrash(search.SpamTrash).Fields(listFields)
+	if search.Query != "" {
+		request.Q(search.Query)
+	}
+	if len(search.Labels) > 0 {
+		request.LabelIds(search.Labels...)
+	}
 	if pageToken != "" {
 		c = callNextPage
 		request.PageToken(pageToken)
@@ -80,53 +88,107 @@ func (m *Mailbox) List(ctx context.Context, pageToken string) (jobs.Page, error)
 	return page, err
 }
 
-// Fetch gets one message, raw, and returns what use returns. The message's
-// bytes are only valid inside use, and are held against the byte budget until
-// it has returned; before, the call may wait for its share of the budget.
-func (m *Mailbox) Fetch(ctx context.Context, id string, use func(jobs.Fetched) error) error {
-	metered, ticket := m.google.budget.withTicket(ctx)
+// Fetch gets one message and writes it to raw as it comes in, byte for byte. An
+// error of raw's ends the call and is returned as it is. What was written before
+// an error is worth nothing. The call may wait for its share of the byte budget.
+func (m *Mailbox) Fetch(ctx context.Context, id string, raw io.Writer) (jobs.Fetched, error) {
+	counted := &countingWriter{Writer: raw}
+	metered, ticket := m.google.budget.withTicket(ctx, counted)
 	defer ticket.release()
 	var fetched jobs.Fetched
+	var sunk *sinkError
 	err := m.do(metered, callGet, func(ctx context.Context) error {
 		if id == "" {
 			return errNoID // its path would be that of the listing
 		}
 		message, err := m.service.Users.Messages.Get(me, id).Format("raw").Fields(messageFields).Context(ctx).Do()
+		if s, ok := errors.AsType[*sinkError](err); ok {
+			sunk = s
+			return nil // Google has answered as it should
+		}
 		if err != nil {
 			return err
 		}
-		fetched, err = decode(id, message)
+		if message.Raw != "" || counted.n == 0 && message.SizeEstimate > 0 && message.Id != "" {
+			err = errNoRaw
+		}
+		fetched = fieldsOf(message)
+		if wrong := checkID(id, message); wrong != nil {
+			return wrong
+		}
 		return err
 	})
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return jobs.Fetched{}, err
+	case sunk != nil:
+		return jobs.Fetched{}, sunk.err
 	}
-	m.google.metrics.fetchBytes.Add(float64(len(fetched.Raw)))
-	return use(fetched)
+	m.google.metrics.fetchBytes.Add(float64(counted.n))
+	return fetched, nil
 }
 
-// decode reads a message's fields, any of which but the id Google may leave out:
-// an answer without it holds no message. A message without a raw field is an
-// empty one, unless it says that it is not.
-func decode(id string, message *gmail.Message) (jobs.Fetched, error) {
-	if message.Id == "" {
-		return jobs.Fetched{}, errNoMessage
-	}
-	if message.Id != id {
-		return jobs.Fetched{}, fmt.Errorf("%w: asked for %s, got %s", errWrongID, id, message.Id)
-	}
-	if message.Raw == "" && message.SizeEstimate > 0 {
-		return jobs.Fetched{}, errNoRaw
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(message.Raw, "="))
+// Metadata gets one message without its body.
+func (m *Mailbox) Metadata(ctx context.Context, id string) (jobs.Fetched, error) {
+	var fetched jobs.Fetched
+	err := m.do(ctx, callGet, func(ctx context.Context) error {
+		if id == "" {
+			return errNoID
+		}
+		message, err := m.service.Users.Messages.Get(me, id).Format("metadata").MetadataHeaders("Subject").
+			Fields(metadataFields).Context(ctx).Do()
+		if err != nil {
+			return err
+		}
+		fetched = fieldsOf(message)
+		return checkID(id, message)
+	})
 	if err != nil {
-		return jobs.Fetched{}, fmt.Errorf("decode raw: %w", err)
+		return jobs.Fetched{}, err
 	}
-	fetched := jobs.Fetched{ID: id, ThreadID: message.ThreadId, HistoryID: message.HistoryId, Labels: message.LabelIds, Raw: raw}
+	return fetched, nil
+}
+
+// fieldsOf reads a message's fields, any of which Google may leave out.
+func fieldsOf(message *gmail.Message) jobs.Fetched {
+	fetched := jobs.Fetched{ID: message.Id, ThreadID: message.ThreadId, HistoryID: message.HistoryId,
+		Labels: message.LabelIds, SizeEstimate: message.SizeEstimate}
 	if message.InternalDate != 0 {
 		fetched.InternalDate = time.UnixMilli(message.InternalDate).UTC()
 	}
-	return fetched, nil
+	if message.Payload == nil {
+		return fetched
+	}
+	for _, header := range message.Payload.Headers {
+		if header != nil && strings.EqualFold(header.Name, "Subject") {
+			fetched.Subject = subjectOf(header.Value)
+			break
+		}
+	}
+	return fetched
+}
+
+// checkID reports whether an answer is about the message that was asked for. One
+// without an id holds no message.
+func checkID(id string, message *gmail.Message) error {
+	switch message.Id {
+	case id:
+		return nil
+	case "":
+		return errNoMessage
+	}
+	return fmt.Errorf("%w: asked for %s, got %s", errWrongID, id, message.Id)
+}
+
+type countingWriter struct {
+	io.Writer
+	n int64
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.n += int64(n)
+	return n, err
 }
 
 // do makes one call under its bounds, counts it and says what its error means.

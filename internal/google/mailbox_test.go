@@ -3,9 +3,9 @@ package google
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/api/gmail/v1"
 
 	"headroom/internal/fakegoogle"
 	"headroom/jobs"
@@ -42,28 +41,27 @@ func TestAMailboxIsReadWhole(t *testing.T) {
 	}
 
 	var ids []string
-	page, err := m.List(t.Context(), "")
+	page, err := m.List(t.Context(), jobs.Search{}, "")
 	if err != nil || len(page.IDs) != 500 || page.Next == "" {
 		t.Fatalf("first page: %d ids, next %q, %v, want 500 ids and a next page", len(page.IDs), page.Next, err)
 	}
 	ids = page.IDs
-	page, err = m.List(t.Context(), page.Next)
+	page, err = m.List(t.Context(), jobs.Search{}, page.Next)
 	if err != nil || len(page.IDs) != 120 || page.Next != "" {
 		t.Fatalf("second page: %d ids, next %q, %v, want the last 120", len(page.IDs), page.Next, err)
 	}
 	ids = append(ids, page.IDs...)
 	for _, id := range ids[:20] {
-		err := m.Fetch(t.Context(), id, func(f jobs.Fetched) error {
-			if string(f.Raw) != want[id] {
-				t.Errorf("message %s is %q, want %q", id, f.Raw, want[id])
-			}
-			if f.ID != id || f.ThreadID == "" || f.HistoryID == 0 || f.InternalDate.IsZero() || !slices.Contains(f.Labels, "INBOX") {
-				t.Errorf("message %s came without its fields: %+v", id, f)
-			}
-			return nil
-		})
+		var raw bytes.Buffer
+		f, err := m.Fetch(t.Context(), id, &raw)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if raw.String() != want[id] {
+			t.Errorf("message %s is %q, want %q", id, &raw, want[id])
+		}
+		if f.ID != id || f.ThreadID == "" || f.HistoryID == 0 || f.InternalDate.IsZero() || !slices.Contains(f.Labels, "INBOX") {
+			t.Errorf("message %s came without its fields: %+v", id, f)
 		}
 	}
 	user := fake.Meter().User(ann.Email)
@@ -83,13 +81,53 @@ func TestAMailboxIsReadWhole(t *testing.T) {
 	}
 }
 
-func TestFetchReturnsWhatUseReturns(t *testing.T) {
+func TestFetchReturnsTheErrorOfWhoKeepsTheMessage(t *testing.T) {
 	_, box, url := newFake(t, fakegoogle.Options{})
 	g := newTestGoogle(t, Options{Endpoint: url})
 	id := box.Add([]byte("Subject: x\r\n\r\n"))
 	full := errors.New("disk full")
-	if err := open(t, g).Fetch(t.Context(), id, func(jobs.Fetched) error { return full }); err != full {
-		t.Errorf("Fetch = %v, want use's own error", err)
+	if _, err := open(t, g).Fetch(t.Context(), id, brokenDisk{full}); err != full {
+		t.Errorf("Fetch = %v, want the writer's own error", err)
+	}
+	if g.budget.used != 0 {
+		t.Errorf("%d bytes of the budget still held", g.budget.used)
+	}
+}
+
+type brokenDisk struct{ err error }
+
+func (b brokenDisk) Write([]byte) (int, error) { return 0, b.err }
+
+func TestMetadataBringsNoBody(t *testing.T) {
+	fake, box, url := newFake(t, fakegoogle.Options{})
+	m := open(t, newTestGoogle(t, Options{Endpoint: url}))
+	raw := "Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nFrom: bob@example.com\r\n\r\n" + strings.Repeat("body ", 1000)
+	id := box.Add([]byte(raw), "INBOX", "UNREAD")
+	f, err := m.Metadata(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.ID != id || f.Subject != "Grüße" || f.SizeEstimate != int64(len(raw)) || f.InternalDate.IsZero() || len(f.Labels) != 2 {
+		t.Errorf("got %+v, want the subject, size, date and labels", f)
+	}
+	if bytes := fake.Meter().User(ann.Email).Bytes; bytes != 0 {
+		t.Errorf("%d bytes of bodies were delivered", bytes)
+	}
+	box.Delete(id)
+	_, err = m.Metadata(t.Context(), id)
+	if call, ok := errors.AsType[*jobs.CallError](err); !ok || call.Class != jobs.ClassGone {
+		t.Errorf("of a deleted message: %v, want class %s", err, jobs.ClassGone)
+	}
+}
+
+func TestASearchThatGoogleRefuses(t *testing.T) {
+	fake, _, url := newFake(t, fakegoogle.Options{})
+	if err := fake.AddFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Status: 400, Message: "Invalid label: Work"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := open(t, newTestGoogle(t, Options{Endpoint: url})).List(t.Context(), jobs.Search{Labels: []string{"Work"}}, "")
+	if call, ok := errors.AsType[*jobs.CallError](err); !ok || call.Class != jobs.ClassSearch || !strings.Contains(err.Error(), "label ids") {
+		t.Errorf("got %v, want class %s and what to check", err, jobs.ClassSearch)
 	}
 }
 
@@ -127,7 +165,7 @@ func TestFaultsOfGoogleHaveTheirClass(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := newTestGoogle(t, Options{Endpoint: url})
-			err := open(t, g).Fetch(t.Context(), id, func(jobs.Fetched) error { return nil })
+			_, err := open(t, g).Fetch(t.Context(), id, io.Discard)
 			call, _ := errors.AsType[*jobs.CallError](err)
 			switch {
 			case tt.class == "" && err != nil:
@@ -151,12 +189,12 @@ func TestADeadPageTokenIsACursor(t *testing.T) {
 		box.Add([]byte("Subject: x\r\n\r\n"))
 	}
 	m := open(t, newTestGoogle(t, Options{Endpoint: url}))
-	page, err := m.List(t.Context(), "")
+	page, err := m.List(t.Context(), jobs.Search{}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	box.ExpirePageTokens()
-	_, err = m.List(t.Context(), page.Next)
+	_, err = m.List(t.Context(), jobs.Search{}, page.Next)
 	if call, ok := errors.AsType[*jobs.CallError](err); !ok || call.Class != jobs.ClassCursor {
 		t.Errorf("a dead page token became %v, want class %s", err, jobs.ClassCursor)
 	}
@@ -171,7 +209,7 @@ func TestARefusedCallIsNotMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 { // the pace stops it long before
-		if err = m.Fetch(t.Context(), id, func(jobs.Fetched) error { return nil }); err != nil {
+		if _, err = m.Fetch(t.Context(), id, io.Discard); err != nil {
 			break
 		}
 	}
@@ -180,7 +218,7 @@ func TestARefusedCallIsNotMade(t *testing.T) {
 		t.Fatalf("got %v, want a refusal of the ledger for %s in lane backfill", err, ann.Email)
 	}
 	before := fake.Meter().User(ann.Email).Calls
-	if err := m.Fetch(t.Context(), id, nil); err == nil {
+	if _, err := m.Fetch(t.Context(), id, io.Discard); err == nil {
 		t.Error("a second call was admitted at once")
 	}
 	if after := fake.Meter().User(ann.Email).Calls; after != before {
@@ -202,21 +240,17 @@ func TestRequestsAskAsGmailWantsThem(t *testing.T) {
 	if _, err := m.Profile(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	page, err := m.List(t.Context(), "to ken")
+	page, err := m.List(t.Context(), jobs.Search{Labels: []string{"A", "B"}, Query: "after:5", SpamTrash: true}, "to ken")
 	if err != nil || !slices.Equal(page.IDs, []string{"a"}) {
 		t.Fatalf("page %+v, %v, want the one id", page, err)
 	}
-	if err := m.Fetch(t.Context(), "a/b?c", func(f jobs.Fetched) error {
-		if string(f.Raw) != "x" || !f.InternalDate.IsZero() {
-			t.Errorf("got %+v, want raw x and no date", f)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	var raw bytes.Buffer
+	if f, err := m.Fetch(t.Context(), "a/b?c", &raw); err != nil || raw.String() != "x" || !f.InternalDate.IsZero() {
+		t.Errorf("got %q, %+v, %v, want raw x and no date", &raw, f, err)
 	}
 	for path, want := range map[string]map[string]string{
 		"/gmail/v1/users/me/profile":        {},
-		"/gmail/v1/users/me/messages":       {"maxResults": "500", "pageToken": "to ken", "includeSpamTrash": "false", "q": ""},
+		"/gmail/v1/users/me/messages":       {"maxResults": "500", "pageToken": "to ken", "includeSpamTrash": "true", "q": "after:5", "labelIds": "A"},
 		"/gmail/v1/users/me/messages/a/b?c": {"format": "raw"},
 	} {
 		r := seen[path]
@@ -240,24 +274,12 @@ func TestRequestsAskAsGmailWantsThem(t *testing.T) {
 
 func TestAMessageWithoutAnIDIsNotAsked(t *testing.T) {
 	fake, _, url := newFake(t, fakegoogle.Options{})
-	err := open(t, newTestGoogle(t, Options{Endpoint: url})).Fetch(t.Context(), "", nil)
+	_, err := open(t, newTestGoogle(t, Options{Endpoint: url})).Fetch(t.Context(), "", io.Discard)
 	if call, ok := errors.AsType[*jobs.CallError](err); !ok || call.Class != jobs.ClassItem {
 		t.Errorf("got %v, want class %s", err, jobs.ClassItem)
 	}
 	if calls := fake.Meter().User(ann.Email).Calls; calls != 0 {
 		t.Errorf("%d calls were made", calls)
-	}
-}
-
-func TestDecodeTakesAnyPadding(t *testing.T) {
-	for n := range 20 {
-		raw := bytes.Repeat([]byte{0xfb, 0xff, 0xbf}, n)[:n]
-		for _, coding := range []*base64.Encoding{base64.URLEncoding, base64.RawURLEncoding} {
-			got, err := decode("a", &gmail.Message{Id: "a", Raw: coding.EncodeToString(raw)})
-			if err != nil || !bytes.Equal(got.Raw, raw) {
-				t.Errorf("%d bytes became %q, %v", n, got.Raw, err)
-			}
-		}
 	}
 }
 
@@ -287,14 +309,9 @@ func TestManyLargeFetchesFitInASmallBudget(t *testing.T) {
 	var all sync.WaitGroup
 	for id, size := range sizes {
 		all.Go(func() {
-			err := m.Fetch(ctx, id, func(f jobs.Fetched) error {
-				if len(f.Raw) != size {
-					t.Errorf("message %s has %d bytes, want %d", id, len(f.Raw), size)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Errorf("message %s of %d bytes: %v", id, size, err)
+			counted := &countingWriter{Writer: io.Discard}
+			if _, err := m.Fetch(ctx, id, counted); err != nil || counted.n != int64(size) {
+				t.Errorf("message %s came as %d bytes, %v, want %d", id, counted.n, err, size)
 			}
 		})
 	}

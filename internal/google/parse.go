@@ -57,8 +57,12 @@ func Parse(raw []byte) (subject string, err error) {
 	if len(header) == 0 {
 		return "", errNoHeader
 	}
-	coded := header.Get("Subject")
-	return oneLine(enmime.DecodeRFC2047(coded[:min(len(coded), maxCodedSubject)]), maxSubject), nil
+	return subjectOf(header.Get("Subject")), nil
+}
+
+// subjectOf decodes a subject.
+func subjectOf(coded string) string {
+	return oneLine(enmime.DecodeRFC2047(coded[:min(len(coded), maxCodedSubject)]), maxSubject)
 }
 
 // tolerant drops the complaints about header lines that could be skipped.

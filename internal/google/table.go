@@ -54,6 +54,8 @@ var rules = []rule{
 	{status: 400, reasons: []string{"failedPrecondition"}, class: jobs.ClassTransient},
 	{status: 400, calls: []call{callNextPage, callHistoryPage}, class: jobs.ClassCursor},
 	{status: 400, calls: []call{callGet}, class: jobs.ClassItem},
+	{status: 400, calls: []call{callList}, class: jobs.ClassSearch,
+		hint: "check the filter's labels, which are Gmail's label ids, and its query"},
 
 	{status: 401, class: jobs.ClassAccount,
 		hint: "a fresh token was refused as well: check that the user is not suspended; " + hintDelegation},

@@ -57,6 +57,6 @@ func BenchmarkPutBlob(b *testing.B) {
 	raw := make([]byte, 20_000)
 	for i := range b.N {
 		raw[0], raw[1], raw[2] = byte(i), byte(i>>8), byte(i>>16)
-		must[string](b)(s.PutBlob(b.Context(), raw))
+		must[string](b)(putBlob(b.Context(), s, raw))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -46,43 +47,92 @@ func (b blobs) tmp() string { return filepath.Join(b.root, "tmp") }
 
 func (b blobs) path(sha string) string { return filepath.Join(b.root, sha[:2], sha[2:4], sha) }
 
-// put stores raw unless it is there. A file of the right name but another
-// length is what a disk made of a crash, and is replaced.
-func (b blobs) put(raw []byte) (sha string, err error) {
-	sum := sha256.Sum256(raw)
-	sha = hex.EncodeToString(sum[:])
+// put stores what fill writes, unless it is there. A file of the right name but
+// another length is what a disk made of a crash, and is replaced.
+func (b blobs) put(fill func(io.Writer) error) (sha string, err error) {
+	d := &draft{tmp: b.tmp(), sum: sha256.New()}
+	defer func() { err = errors.Join(err, d.drop()) }()
+	if err := fill(d); err != nil {
+		return "", err
+	}
+	sha = hex.EncodeToString(d.sum.Sum(nil))
 	path := b.path(sha)
-	if info, err := os.Stat(path); err == nil && info.Size() == int64(len(raw)) {
+	if info, err := os.Stat(path); err == nil && info.Size() == d.size {
 		return sha, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", err
 	}
-	name, err := b.writeTemp(raw)
-	if err != nil {
+	if err := d.moveTo(path); err != nil {
 		return "", err
-	}
-	if err := os.Rename(name, path); err != nil {
-		return "", errors.Join(err, os.Remove(name))
 	}
 	return sha, syncDir(filepath.Dir(path))
 }
 
-// writeTemp writes raw to a new file in tmp, down to the disk.
-func (b blobs) writeTemp(raw []byte) (name string, err error) {
-	f, err := os.CreateTemp(b.tmp(), "put-")
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+// inMemory is how many bytes of a blob are held before they go to a file, so that
+// small ones which are there already cost no writing.
+const inMemory = 256 << 10
+
+// A draft is a blob that is being written: first in memory, then in a file in tmp.
+type draft struct {
+	tmp   string
+	sum   hash.Hash
+	size  int64
+	start []byte
+	file  *os.File // nil while it fits in memory, and when it was moved
+}
+
+// Write implements [io.Writer].
+func (d *draft) Write(p []byte) (int, error) {
+	if d.file == nil && len(d.start)+len(p) > inMemory {
+		if err := d.open(); err != nil {
+			return 0, err
 		}
-	}()
-	if _, err := f.Write(raw); err != nil {
-		return "", err
 	}
-	return f.Name(), f.Sync()
+	if d.file == nil {
+		d.start = append(d.start, p...)
+	} else if _, err := d.file.Write(p); err != nil {
+		return 0, err
+	}
+	d.size += int64(len(p))
+	return d.sum.Write(p)
+}
+
+// open makes the file and moves what there is into it.
+func (d *draft) open() (err error) {
+	if d.file, err = os.CreateTemp(d.tmp, "put-"); err != nil {
+		d.file = nil
+		return err
+	}
+	_, err = d.file.Write(d.start)
+	d.start = nil
+	return err
+}
+
+// moveTo gives the blob its name, when all of it is on the disk.
+func (d *draft) moveTo(path string) error {
+	if d.file == nil {
+		if err := d.open(); err != nil {
+			return err
+		}
+	}
+	if err := d.file.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(d.file.Name(), path); err != nil {
+		return err
+	}
+	file := d.file
+	d.file = nil
+	return file.Close()
+}
+
+// drop forgets a blob that was not moved.
+func (d *draft) drop() error {
+	if d.file == nil {
+		return nil
+	}
+	return errors.Join(d.file.Close(), os.Remove(d.file.Name()))
 }
 
 // syncDir makes a new name in a folder survive a crash of the machine.
@@ -94,15 +144,25 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// PutBlob stores a raw message and returns its SHA-256 in lower-case hex. It is
-// on the disk when PutBlob returns. What is there already is not written again;
-// concurrent calls for equal content are fine. Raw is not kept.
-func (s *Store) PutBlob(ctx context.Context, raw []byte) (sha string, err error) {
+// PutBlob stores what fill writes, a raw message, and returns its SHA-256 in
+// lower-case hex. It is on the disk when PutBlob returns. What is there already is
+// not written again; concurrent calls for equal content are fine. No more of a
+// large message than a step of it is in memory. When fill fails nothing is stored,
+// and its error is returned as it is.
+func (s *Store) PutBlob(ctx context.Context, fill func(io.Writer) error) (sha string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if sha, err = s.blobs.put(raw); err != nil {
-		return "", fmt.Errorf("store a blob of %d bytes: %w", len(raw), err)
+	var unfilled error
+	sha, err = s.blobs.put(func(w io.Writer) error {
+		unfilled = fill(w)
+		return unfilled
+	})
+	switch {
+	case unfilled != nil:
+		return "", unfilled
+	case err != nil:
+		return "", fmt.Errorf("store a blob: %w", err)
 	}
 	return sha, nil
 }

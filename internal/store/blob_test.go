@@ -17,6 +17,17 @@ import (
 	"headroom/jobs"
 )
 
+// putBlob stores raw in two steps.
+func putBlob(ctx context.Context, s *store.Store, raw []byte) (string, error) {
+	return s.PutBlob(ctx, func(w io.Writer) error {
+		_, err := w.Write(raw[:len(raw)/2])
+		if err == nil {
+			_, err = w.Write(raw[len(raw)/2:])
+		}
+		return err
+	})
+}
+
 func TestBlobsComeBackByteForByte(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "headroom.db")
 	s := open(t, path)
@@ -28,7 +39,7 @@ func TestBlobsComeBackByteForByte(t *testing.T) {
 	} {
 		sum := sha256.Sum256(raw)
 		want := hex.EncodeToString(sum[:])
-		sha := must[string](t)(s.PutBlob(t.Context(), raw))
+		sha := must[string](t)(putBlob(t.Context(), s, raw))
 		if sha != want {
 			t.Errorf("%s: PutBlob = %s, want %s", name, sha, want)
 		}
@@ -48,20 +59,20 @@ func TestBlobsComeBackByteForByte(t *testing.T) {
 func TestAnExistingBlobIsNotWrittenAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "headroom.db"))
-	sha := must[string](t)(s.PutBlob(t.Context(), []byte("once")))
+	sha := must[string](t)(putBlob(t.Context(), s, []byte("once")))
 	file := filepath.Join(dir, "blobs", sha[:2], sha[2:4], sha)
 	old := time.Now().Add(-24 * hour).Truncate(time.Second)
 	if err := os.Chtimes(file, old, old); err != nil {
 		t.Fatal(err)
 	}
-	must[string](t)(s.PutBlob(t.Context(), []byte("once")))
+	must[string](t)(putBlob(t.Context(), s, []byte("once")))
 	if info := must[os.FileInfo](t)(os.Stat(file)); !info.ModTime().Equal(old) {
 		t.Errorf("the file was written again at %s", info.ModTime())
 	}
 	if err := os.Truncate(file, 2); err != nil {
 		t.Fatal(err)
 	}
-	must[string](t)(s.PutBlob(t.Context(), []byte("once")))
+	must[string](t)(putBlob(t.Context(), s, []byte("once")))
 	if got := must[[]byte](t)(os.ReadFile(file)); string(got) != "once" {
 		t.Errorf("a file cut short stayed %q", got)
 	}
@@ -74,7 +85,7 @@ func TestConcurrentPutsOfEqualContent(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if _, err := s.PutBlob(t.Context(), raw); err != nil {
+			if _, err := putBlob(t.Context(), s, raw); err != nil {
 				t.Errorf("PutBlob = %v", err)
 			}
 		})
@@ -98,7 +109,7 @@ func TestBlobRefusesWhatItDoesNotHave(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.PutBlob(ctx, nil); !errors.Is(err, context.Canceled) {
+	if _, err := putBlob(ctx, s, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("PutBlob after cancel = %v", err)
 	}
 }

@@ -48,6 +48,11 @@ func valid(res jobs.Result) error {
 			return fmt.Errorf("item %q is stored as message %q", res.ID, res.Message.ID)
 		}
 		return validHash(res.Message.SHA256)
+	case jobs.ItemNoted:
+		if res.Message == nil || res.Message.ID != res.ID {
+			return fmt.Errorf("item %q is noted without its message", res.ID)
+		}
+		return nil
 	case jobs.ItemFailed, jobs.ItemDeferred:
 		if res.Failure == nil {
 			return fmt.Errorf("item %q is %s without a failure", res.ID, res.Outcome)
@@ -87,6 +92,9 @@ func (b *batch) apply(ctx context.Context, res jobs.Result) error {
 	case jobs.ItemSkipped:
 		p.Skipped++
 		err = b.clearFailure(ctx, res.ID)
+	case jobs.ItemNoted:
+		p.Noted++
+		err = errors.Join(b.noteMessage(ctx, *res.Message), b.clearFailure(ctx, res.ID))
 	case jobs.ItemStored:
 		p.Stored++
 		p.Bytes += res.Message.Size
@@ -102,7 +110,7 @@ func (b *batch) apply(ctx context.Context, res jobs.Result) error {
 	return err
 }
 
-const settleItem = `UPDATE items SET state = ?, attempts = attempts + ?, not_before = ?
+const settleItem = `UPDATE items SET state = ?, attempts = attempts + ?, not_before = ?, noted = noted OR ?
 	WHERE job = ? AND id = ? AND state = 'pending' RETURNING attempts`
 
 // settle moves an item to the state of its outcome. It reports the failed
@@ -119,7 +127,7 @@ func (b *batch) settle(ctx context.Context, res jobs.Result) (attempts int, fres
 			notBefore = max(1, b.now+time.Until(res.RetryAt).Milliseconds())
 		}
 	}
-	err = b.QueryRowContext(ctx, settleItem, state, more, notBefore, b.row.num, res.ID).Scan(&attempts)
+	err = b.QueryRowContext(ctx, settleItem, state, more, notBefore, res.Outcome == jobs.ItemNoted, b.row.num, res.ID).Scan(&attempts)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, b.checkListed(ctx, res.ID)
 	}

@@ -11,11 +11,11 @@ import (
 
 // Fresh items and deferred ones are two ranges of one index, so neither the
 // items that are done nor those deferred to a later moment cost anything.
-const nextItems = `SELECT seq, id, attempts FROM (
-	SELECT * FROM (SELECT seq, id, attempts FROM items
+const nextItems = `SELECT seq, id, attempts, noted FROM (
+	SELECT * FROM (SELECT seq, id, attempts, noted FROM items
 		WHERE job = ? AND state = 'pending' AND not_before = 0 AND seq > ? ORDER BY seq LIMIT ?) AS fresh
 	UNION ALL
-	SELECT * FROM (SELECT seq, id, attempts FROM items
+	SELECT * FROM (SELECT seq, id, attempts, noted FROM items
 		WHERE job = ? AND state = 'pending' AND not_before > 0 AND not_before <= ? AND seq > ? ORDER BY seq LIMIT ?) AS due
 ) AS pending ORDER BY seq LIMIT ?`
 
@@ -33,7 +33,7 @@ func (s *Store) NextItems(ctx context.Context, ref jobs.TaskRef, afterSeq int64,
 		defer rows.Close()
 		for rows.Next() {
 			var it jobs.Item
-			if err := rows.Scan(&it.Seq, &it.ID, &it.Attempts); err != nil {
+			if err := rows.Scan(&it.Seq, &it.ID, &it.Attempts, &it.Noted); err != nil {
 				return err
 			}
 			items = append(items, it)

@@ -1,0 +1,6 @@
+//go:build !race
+
+package google
+
+// race is whether the race detector watches.
+const race = false

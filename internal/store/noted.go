@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"headroom/jobs"
+)
+
+// noteMessage writes a row whose body has yet to come, or what was not known yet
+// into a stub of live sync. A row that has its body, or is gone, stays as it is.
+const noteMessage = `INSERT INTO messages (account, id, thread_id, history_id, internal_date, labels, size, sha256,
+		subject, parse_status, parse_error)
+	VALUES (?, ?, ?, ?, ?, ?, ?, '', ?, ?, '')
+	ON CONFLICT (account, id) DO UPDATE SET thread_id = excluded.thread_id, internal_date = excluded.internal_date,
+		size = excluded.size, subject = excluded.subject, parse_status = excluded.parse_status, stub = 0,
+		labels = CASE WHEN excluded.history_id >= messages.history_id THEN excluded.labels ELSE messages.labels END,
+		history_id = CASE WHEN excluded.history_id > messages.history_id THEN excluded.history_id ELSE messages.history_id END
+	WHERE messages.sha256 = '' AND messages.deleted_at = 0`
+
+func (b *batch) noteMessage(ctx context.Context, m jobs.Message) error {
+	if m.Labels == nil {
+		m.Labels = []string{}
+	}
+	labels, err := json.Marshal(m.Labels)
+	if err != nil {
+		return fmt.Errorf("encode labels: %w", err)
+	}
+	return b.exec(ctx, noteMessage, b.row.Account, m.ID, m.ThreadID, int64(m.HistoryID), m.InternalDate.UnixMilli(),
+		string(labels), m.Size, clean(m.Subject), jobs.ParseLater)
+}
+
+// notedAtOnce bounds how many noted items become pending in one transaction.
+const notedAtOnce = 2_000
+
+const nextPass = `UPDATE items SET state = 'pending', attempts = 0, not_before = 0 WHERE job = ? AND id IN
+	(SELECT id FROM items WHERE job = ? AND state = 'noted' ORDER BY seq LIMIT ?)`
+
+// NextPass makes the next of the noted items pending, for their bodies to be
+// brought, and reports whether there were any.
+func (s *Store) NextPass(ctx context.Context, ref jobs.TaskRef) (more bool, err error) {
+	_, err = s.owned(ctx, inLine, ref, "begin the next pass", func(ctx context.Context, x *tx, r *row) error {
+		res, err := x.ExecContext(ctx, nextPass, r.num, r.num, notedAtOnce)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		more = n > 0
+		return err
+	})
+	return more, err
+}
