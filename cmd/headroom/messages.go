@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"headroom/internal/app"
+	"headroom/internal/store"
+	"headroom/jobs"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+)
+
+func newMessages(g *globals) *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "messages",
+		Short:   "Read and export the messages that are stored",
+		Example: "  headroom messages export ann@example.com --format mbox --out ann.mbox",
+	}, newMessagesList(g), newMessagesGet(g), newMessagesExport(g))
+}
+
+// messageFlags choose stored messages.
+type messageFlags struct{ label, after, before, zone string }
+
+func addMessageFlags(cmd *cobra.Command) *messageFlags {
+	f := &messageFlags{}
+	flags := cmd.Flags()
+	flags.StringVar(&f.label, "label", "", "only those with the label of the id `LABEL`")
+	flags.StringVar(&f.after, "after", "", "only those received at `TIME` or later: 2025-01-31 or 2025-01-31T12:00:00+01:00")
+	flags.StringVar(&f.before, "before", "", "only those received before `TIME`")
+	flags.StringVar(&f.zone, "zone", "UTC", "the time `ZONE` in which a day begins that is given without a time, such as Europe/Berlin")
+	return f
+}
+
+// filter is what the flags say, or a usage error.
+func (f *messageFlags) filter() (jobs.MessageFilter, error) {
+	zone, err := time.LoadLocation(f.zone)
+	if err != nil {
+		return jobs.MessageFilter{}, usagef("--zone %s: no such time zone; name one such as Europe/Berlin, UTC or Local", f.zone)
+	}
+	filter := jobs.MessageFilter{Label: f.label}
+	if filter.After, err = moment(f.after, zone); err != nil {
+		return filter, usagef("--after %w", err)
+	}
+	if filter.Before, err = moment(f.before, zone); err != nil {
+		return filter, usagef("--before %w", err)
+	}
+	if err := filter.Validate(); err != nil {
+		return filter, &usageError{err}
+	}
+	return filter, nil
+}
+
+// withAccount opens the store for a command about an account.
+func withAccount(cmd *cobra.Command, g *globals, email string, use func(context.Context, *store.Store, jobs.Account) error) error {
+	return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+		cfg, err := g.load()
+		if err != nil {
+			return err
+		}
+		account, err := app.KnownAccount(ctx, cfg, s, email)
+		if err != nil {
+			return err
+		}
+		return use(ctx, s, account)
+	})
+}
+
+func newMessagesList(g *globals) *cobra.Command {
+	var f *messageFlags
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list ACCOUNT",
+		Short: "List the stored messages of an account",
+		Long: `List the messages of an account that are stored, by id: when Gmail received them,
+in the local time zone (with --json in UTC), their size, labels and subject.
+
+Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
+		Example: "  headroom messages list ann@example.com --label INBOX --after 2025-01-01 --limit 20",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter()
+			if err != nil {
+				return err
+			}
+			if limit < 0 {
+				return usagef("--limit %d is negative", limit)
+			}
+			return withAccount(cmd, g, args[0], func(ctx context.Context, s *store.Store, account jobs.Account) error {
+				each := func(use func(jobs.Message) error) error {
+					return eachMessage(ctx, s, account.Email, filter, limit, use)
+				}
+				if g.json {
+					all := []jobs.Message{}
+					err := each(func(m jobs.Message) error { all = append(all, m); return nil })
+					return errors.Join(err, printJSON(cmd, all))
+				}
+				return tabulateMessages(cmd.OutOrStdout(), each)
+			})
+		},
+	}
+	f = addMessageFlags(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 0, "list at most `N`; 0: all")
+	return cmd
+}
+
+// eachMessage reads messages in pages, at most limit of them unless that is 0.
+func eachMessage(ctx context.Context, s *store.Store, account string, filter jobs.MessageFilter, limit int, use func(jobs.Message) error) error {
+	left := limit
+	for after := ""; limit == 0 || left > 0; {
+		page, err := s.FindMessages(ctx, account, filter, after, min(left, store.DefaultPage))
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		for _, m := range page {
+			if err := use(m); err != nil {
+				return err
+			}
+			after = m.ID
+			left--
+		}
+	}
+	return nil
+}
+
+func tabulateMessages(out io.Writer, each func(func(jobs.Message) error) error) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tRECEIVED\tSIZE\tLABELS\tSUBJECT")
+	err := each(func(m jobs.Message) error {
+		_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.ID, m.InternalDate.Local().Format("2006-01-02 15:04:05 -07:00"),
+			humanize.IBytes(uint64(max(0, m.Size))), strings.Join(m.Labels, ","), oneCell(m.Subject))
+		return err
+	})
+	return errors.Join(err, w.Flush())
+}
+
+// oneCell is a text of somebody else's that moves nothing on a terminal.
+func oneCell(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > 70 {
+		text = string(runes[:69]) + "…"
+	}
+	return text
+}
+
+func newMessagesGet(g *globals) *cobra.Command {
+	var raw bool
+	cmd := &cobra.Command{
+		Use:   "get ACCOUNT ID",
+		Short: "Show one stored message, or print it raw",
+		Long: `Show what is stored of one message beside its body; with --raw print the message
+itself on stdout, byte for byte as Gmail had it.
+
+Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
+		Example: "  headroom messages get ann@example.com 18c2f0a1b2c3d4e5 --raw > message.eml",
+		Args:    arguments(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if raw && g.json {
+				return usagef("--raw and --json are two forms; choose one")
+			}
+			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+				cfg, err := g.load()
+				if err != nil {
+					return err
+				}
+				if raw {
+					_, body, err := app.OpenMessage(ctx, cfg, s, args[0], args[1])
+					if err != nil {
+						return err
+					}
+					_, err = io.Copy(cmd.OutOrStdout(), body)
+					return errors.Join(err, body.Close())
+				}
+				m, err := app.StoredMessage(ctx, cfg, s, args[0], args[1])
+				if err != nil {
+					return err
+				}
+				if g.json {
+					return printJSON(cmd, m)
+				}
+				return printMessage(cmd.OutOrStdout(), m)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the message itself")
+	return cmd
+}
+
+func printMessage(out io.Writer, m jobs.Message) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	row("message", "%s", m.ID)
+	row("account", "%s", m.Account)
+	row("thread", "%s", m.ThreadID)
+	row("received", "%s", m.InternalDate.Local().Format("2006-01-02 15:04:05 -07:00"))
+	row("labels", "%s", strings.Join(m.Labels, ", "))
+	row("subject", "%s", oneCell(m.Subject))
+	row("size", "%s (%d bytes)", humanize.IBytes(uint64(max(0, m.Size))), m.Size)
+	body := m.SHA256
+	if body == "" {
+		body = "not stored"
+	}
+	row("body, SHA-256", "%s", body)
+	if m.ParseStatus == jobs.ParseFailed {
+		row("unreadable", "%s", oneCell(m.ParseError))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"headroom/config"
+	"headroom/internal/store"
+	"headroom/jobs"
+)
+
+// KnownAccount returns an account of the store. The error is a [jobs.ErrNotFound]
+// that says how to add it.
+func KnownAccount(ctx context.Context, cfg config.Config, s *store.Store, email string) (jobs.Account, error) {
+	account, err := s.Account(ctx, email)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return jobs.Account{}, unknownAccount(cfg, email)
+	}
+	return account, err
+}
+
+// StoredMessage returns the row of a stored message. The error is a
+// [jobs.ErrNotFound] that says what to do when there is no such account or
+// message.
+func StoredMessage(ctx context.Context, cfg config.Config, s *store.Store, email, id string) (jobs.Message, error) {
+	account, err := KnownAccount(ctx, cfg, s, email)
+	if err != nil {
+		return jobs.Message{}, err
+	}
+	m, err := s.Message(ctx, account.Email, id)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return jobs.Message{}, missing("no message %q of %s is stored; headroom messages list %s names those that are", id, account.Email, account.Email)
+	}
+	return m, err
+}
+
+// OpenMessage opens the raw bytes of a stored message; the caller closes them. The
+// error is like that of [StoredMessage], also where only the row is stored.
+func OpenMessage(ctx context.Context, cfg config.Config, s *store.Store, email, id string) (jobs.Message, io.ReadCloser, error) {
+	m, err := StoredMessage(ctx, cfg, s, email, id)
+	if err != nil {
+		return jobs.Message{}, nil, err
+	}
+	if m.SHA256 == "" {
+		return jobs.Message{}, nil, missing("of message %q of %s no body is stored; headroom backfill show %s says whether it comes yet", id, m.Account, m.Account)
+	}
+	raw, err := s.Blob(ctx, m.SHA256)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return jobs.Message{}, nil, missing("the body of message %q of %s is missing in the blob folder (%s); bring the folder back from a backup", id, m.Account, m.SHA256)
+	}
+	return m, raw, err
+}

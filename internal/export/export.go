@@ -1,0 +1,138 @@
+// Package export writes stored messages to files for other programs: to an mbox,
+// or to one .eml file for each message. It reads the store and changes nothing
+// there.
+//
+// A file has its final name only when it is whole: an export that is interrupted
+// leaves nothing that looks like a result.
+package export
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"headroom/jobs"
+)
+
+// A Source is where messages are stored.
+type Source interface {
+	// FindMessages lists messages by id, from those after afterID.
+	FindMessages(ctx context.Context, account string, f jobs.MessageFilter, afterID string, limit int) ([]jobs.Message, error)
+	// Blob opens a raw message, or returns [jobs.ErrNotFound].
+	Blob(ctx context.Context, sha string) (io.ReadCloser, error)
+}
+
+// Options says what to export. Source and Account are required.
+type Options struct {
+	Source   Source
+	Account  string
+	Filter   jobs.MessageFilter
+	DoneFunc func(bytes int64) // called after each message with its size, if set
+}
+
+// Result is what came of an export.
+type Result struct {
+	Messages int64 `json:"messages"` // written
+	Bytes    int64 `json:"bytes"`    // of their raw form
+	Present  int64 `json:"present"`  // were there before, whole
+	Missing  Left  `json:"missing"`  // have no stored body, and were left out
+	Damaged  Left  `json:"damaged"`  // do not have the bytes that were stored, and were written as they are
+}
+
+// Complete reports whether everything that was asked for is there, byte for byte.
+func (r Result) Complete() bool { return r.Missing.Count == 0 && r.Damaged.Count == 0 }
+
+// Left are messages with which something is wrong.
+type Left struct {
+	Count int64    `json:"count"`
+	IDs   []string `json:"ids"` // of the first hundred
+}
+
+func (l *Left) add(id string) {
+	l.Count++
+	if len(l.IDs) < 100 {
+		l.IDs = append(l.IDs, id)
+	}
+}
+
+// errDamaged says that a body is not what was stored.
+var errDamaged = errors.New("the body is not what was stored")
+
+// each hands over all messages in the order of their ids, the raw bytes with them.
+// Write may return [errDamaged] as raw does at its end.
+func (o Options) each(ctx context.Context, write func(m jobs.Message, raw io.Reader) error) (Result, error) {
+	r := Result{Missing: Left{IDs: []string{}}, Damaged: Left{IDs: []string{}}}
+	for after := ""; ; {
+		page, err := o.Source.FindMessages(ctx, o.Account, o.Filter, after, 0)
+		if err != nil {
+			return r, err
+		}
+		if len(page) == 0 {
+			return r, nil
+		}
+		for _, m := range page {
+			if err := o.one(ctx, &r, m, write); err != nil {
+				return r, fmt.Errorf("export message %s: %w", m.ID, err)
+			}
+			if o.DoneFunc != nil {
+				o.DoneFunc(m.Size)
+			}
+			after = m.ID
+		}
+	}
+}
+
+// errPresent says that a message was there before.
+var errPresent = errors.New("there before")
+
+func (o Options) one(ctx context.Context, r *Result, m jobs.Message, write func(jobs.Message, io.Reader) error) error {
+	if m.SHA256 == "" {
+		r.Missing.add(m.ID)
+		return ctx.Err()
+	}
+	raw, err := o.Source.Blob(ctx, m.SHA256)
+	if errors.Is(err, jobs.ErrNotFound) {
+		r.Missing.add(m.ID)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	err = write(m, &checked{from: raw, m: m, sum: sha256.New()})
+	switch {
+	case errors.Is(err, errPresent):
+		r.Present++
+		return nil
+	case errors.Is(err, errDamaged):
+		r.Damaged.add(m.ID)
+	case err != nil:
+		return err
+	}
+	r.Messages++
+	r.Bytes += m.Size
+	return nil
+}
+
+// checked reads a body and ends in [errDamaged] if it was another than the row
+// says.
+type checked struct {
+	from io.Reader
+	m    jobs.Message
+	n    int64
+	sum  hash.Hash
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	_, _ = c.sum.Write(p[:n]) // a hash never fails
+	if err == io.EOF && (c.n != c.m.Size || hex.EncodeToString(c.sum.Sum(nil)) != c.m.SHA256) {
+		err = errDamaged
+	}
+	return n, err
+}

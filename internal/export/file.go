@@ -1,0 +1,73 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"headroom/jobs"
+)
+
+// MboxFile is [Mbox] to a file. The error is [fs.ErrExist] when there is one and
+// overwrite is false.
+func MboxFile(ctx context.Context, o Options, path string, overwrite bool) (r Result, err error) {
+	if _, err := os.Lstat(path); err == nil && !overwrite {
+		return Result{}, fmt.Errorf("export to %s: %w", path, fs.ErrExist)
+	}
+	err = whole(path, true, func(f *os.File) error {
+		r, err = Mbox(ctx, o, f)
+		return err
+	})
+	return r, err
+}
+
+// EMLFolder writes each message to a file of its own in a folder, ID.eml, byte for
+// byte. Files that are there already in the right size are left alone, so that an
+// export that was interrupted goes on where it was.
+func EMLFolder(ctx context.Context, o Options, folder string) (Result, error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return Result{}, fmt.Errorf("make the folder of the export: %w", err)
+	}
+	return o.each(ctx, func(m jobs.Message, raw io.Reader) error {
+		path := filepath.Join(folder, url.QueryEscape(m.ID)+".eml")
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() == m.Size {
+			return errPresent
+		}
+		damaged := error(nil)
+		err := whole(path, false, func(f *os.File) error {
+			_, err := io.Copy(f, raw)
+			if errors.Is(err, errDamaged) {
+				damaged, err = err, nil
+			}
+			return err
+		})
+		return errors.Join(err, damaged)
+	})
+}
+
+// whole makes a file that has its name only when write has succeeded. With sync
+// it is on the disk by then.
+func whole(path string, sync bool, write func(*os.File) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.part")
+	if err != nil {
+		return fmt.Errorf("export to %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	err = write(f)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
