@@ -162,6 +162,10 @@ func TestLiveSyncBringsWhatChanged(t *testing.T) {
 		t.Errorf("the deleted message = %+v, %v, want a tombstone with its body", m, err)
 	}
 	box.Relabel(spam, []string{"INBOX"}, []string{"SPAM"}) // no spam after all
+	for range 300 { // more history than a page holds
+		box.Relabel(all[6].ID, []string{"STARRED"}, nil)
+		box.Relabel(all[6].ID, nil, []string{"STARRED"})
+	}
 	box.Relabel(all[5].ID, []string{"TRASH"}, []string{"INBOX"})
 	r.sync(a.Store())
 	r.equal(a.Store())

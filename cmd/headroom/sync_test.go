@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"headroom/internal/store"
+	"headroom/jobs"
+)
+
+func TestSyncIsAskedFor(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	s.headroom("sync", "ann@example.com").fails(t, 1, "unknown account ann@example.com; add it with")
+	s.headroom("account", "add", "ann@example.com", "--project", "main")
+	s.headroom("sync", "ann@example.com").fails(t, 1, "start it with: headroom backfill start ann@example.com")
+	s.headroom("sync").fails(t, 2, "usage: headroom sync ACCOUNT")
+
+	pinned(t, s)
+	type answer struct {
+		Job     jobs.Job
+		Started bool
+	}
+	first := decode[answer](t, s.headroom("sync", "Ann@example.com", "--json"))
+	if !first.Started || first.Job.ID != "sync:ann@example.com" || first.Job.State != jobs.Queued || first.Job.Kind != jobs.MailSync {
+		t.Errorf("sync --json = %+v", first)
+	}
+	if r := s.headroom("sync", "ann@example.com"); r.code != 0 || r.stdout != "under way already, and to be followed by another: sync:ann@example.com\n" {
+		t.Errorf("sync while one is under way = %+v", r)
+	}
+	if r := s.headroom("backfill", "list", "--json"); strings.Contains(r.stdout, "sync:") {
+		t.Errorf("backfill list shows live syncs: %s", r.stdout)
+	}
+	for _, row := range []struct{ verb, state string }{{"pause", "paused"}, {"resume", "queued"}, {"cancel", "cancelled"}} {
+		if r := s.headroom("backfill", row.verb, "sync:ann@example.com", "--json"); r.code != 0 || !strings.Contains(r.stdout, `"state":"`+row.state+`"`) {
+			t.Errorf("%s = %+v", row.verb, r)
+		}
+		if row.verb == "pause" {
+			s.headroom("sync", "ann@example.com").fails(t, 1, "is paused; resume it with")
+		}
+	}
+	if again := decode[answer](t, s.headroom("sync", "ann@example.com", "--json")); !again.Started || again.Job.State != jobs.Queued {
+		t.Errorf("sync after it was cancelled = %+v", again)
+	}
+}
+
+// pinned begins a backfill, as a worker would.
+func pinned(t *testing.T, s site) {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Path: s.dir + "/data/headroom.db", Existing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	job, _, err := db.StartBackfill(t.Context(), "ann@example.com", jobs.Filter{})
+	if err == nil {
+		job, err = db.Claim(t.Context(), job.Ref(), 1<<40)
+	}
+	if err == nil {
+		err = db.SaveProfile(t.Context(), job.Ref(), jobs.Profile{HistoryID: 7})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

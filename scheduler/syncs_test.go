@@ -1,0 +1,120 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"headroom/jobs"
+	"headroom/scheduler"
+)
+
+// mailboxes are those whose sync is due until it was started. The first look
+// fails, and so does the start of bob's.
+type mailboxes struct {
+	mu       sync.Mutex
+	due      []string
+	interval time.Duration
+	looks    int
+}
+
+func (m *mailboxes) DueSyncs(_ context.Context, interval time.Duration) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.interval = interval
+	if m.looks++; m.looks == 1 {
+		return nil, errors.New("the store is away")
+	}
+	return slices.Clone(m.due), nil
+}
+
+func (m *mailboxes) StartSync(_ context.Context, account string) (jobs.Job, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if account == "bob" {
+		return jobs.Job{}, false, errors.New("no such account")
+	}
+	started := slices.Contains(m.due, account)
+	m.due = slices.DeleteFunc(m.due, func(a string) bool { return a == account })
+	return jobs.Job{ID: jobs.SyncID(account), Epoch: 3}, started, nil
+}
+
+type putQueue struct {
+	mu   sync.Mutex
+	refs []jobs.TaskRef
+}
+
+func (q *putQueue) Put(_ context.Context, ref jobs.TaskRef) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.refs = append(q.refs, ref)
+	return nil
+}
+
+func TestDueSyncsAreStartedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, q, reg := &mailboxes{due: []string{"ann", "bob", "carol"}}, &putQueue{}, prometheus.NewRegistry()
+		s, err := scheduler.NewSyncs(scheduler.SyncOptions{Store: m, Queue: q, Interval: time.Minute, Log: zap.NewNop(), Registerer: reg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+		defer cancel()
+		if err := s.Run(ctx); err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+		want := []jobs.TaskRef{{Job: "sync:ann", Epoch: 3}, {Job: "sync:carol", Epoch: 3}}
+		if diff := cmp.Diff(want, q.refs); diff != "" {
+			t.Errorf("put (-want +got):\n%s", diff)
+		}
+		if m.looks != 4 || m.interval != time.Minute {
+			t.Errorf("%d looks, interval %s, want one a second", m.looks, m.interval)
+		}
+	})
+}
+
+// lane is a queue that says which it is.
+type lane struct {
+	putQueue
+	state      scheduler.TaskState
+	dropped    int
+	registered int
+}
+
+func (l *lane) State(context.Context, jobs.TaskRef) (scheduler.TaskState, error) { return l.state, nil }
+func (l *lane) Drop(context.Context, jobs.TaskRef) error                         { l.dropped++; return nil }
+func (l *lane) Register(context.Context) error                                   { l.registered++; return nil }
+
+func TestEachKindHasItsQueue(t *testing.T) {
+	backfill, live := &lane{state: scheduler.TaskActive}, &lane{state: scheduler.TaskDead}
+	q := scheduler.Queues{jobs.MailBackfill: backfill, jobs.MailSync: live}
+	ctx := t.Context()
+	for _, row := range []struct {
+		job  string
+		lane *lane
+	}{{"backfill:ann@example.com", backfill}, {"backfill:ann@example.com:0123456789ab", backfill}, {"sync:ann@example.com", live}} {
+		ref := jobs.TaskRef{Job: row.job, Epoch: 1}
+		state, err := q.State(ctx, ref)
+		if err != nil || state != row.lane.state {
+			t.Errorf("State of %s = %s, %v, want %s", row.job, state, err, row.lane.state)
+		}
+		dropped, put := row.lane.dropped, len(row.lane.refs)
+		if err := errors.Join(q.Drop(ctx, ref), q.Put(ctx, ref)); err != nil || row.lane.dropped != dropped+1 || len(row.lane.refs) != put+1 {
+			t.Errorf("%s: %v, dropped %d, put %d, want one more each", row.job, err, row.lane.dropped, len(row.lane.refs))
+		}
+	}
+	if err := q.Register(ctx); err != nil || backfill.registered != 1 || live.registered != 1 {
+		t.Errorf("Register = %v, %d and %d, want one each", err, backfill.registered, live.registered)
+	}
+	if err := (scheduler.Queues{}).Put(ctx, jobs.TaskRef{Job: "sync:ann"}); err == nil {
+		t.Error("a job without a queue is put nowhere, and nobody is told")
+	}
+}
