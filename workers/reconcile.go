@@ -84,7 +84,11 @@ func (s *slice) snapshotPage(ctx, calls context.Context, snap jobs.Snapshot) (jo
 	})
 	switch {
 	case isDeadCursor(err) && snap.Token != "":
-		snap.Token = ""
+		again := "from the top " + snap.Label
+		if s.asked[again] {
+			return snap, s.noEnd("listing")
+		}
+		s.asked, snap.Token = map[string]bool{again: true}, ""
 		return s.addSnapshot(ctx, "", nil, snap)
 	case err != nil:
 		return snap, endingOfCall(ctx, calls, fmt.Errorf("list all of %s: %w", s.job.Account, err), time.Now())

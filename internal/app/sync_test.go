@@ -162,7 +162,7 @@ func TestLiveSyncBringsWhatChanged(t *testing.T) {
 		t.Errorf("the deleted message = %+v, %v, want a tombstone with its body", m, err)
 	}
 	box.Relabel(spam, []string{"INBOX"}, []string{"SPAM"}) // no spam after all
-	for range 300 { // more history than a page holds
+	for range 300 {                                        // more history than a page holds
 		box.Relabel(all[6].ID, []string{"STARRED"}, nil)
 		box.Relabel(all[6].ID, nil, []string{"STARRED"})
 	}
@@ -330,7 +330,8 @@ func (r *rig) holdAnswers(which func(*http.Request) bool, held func(), until <-c
 // TestHistoryTooOld: thirty messages were deleted and forty added meanwhile, and
 // labels changed. The mailbox is read as a whole once, and the next sync is cheap.
 func TestHistoryTooOld(t *testing.T) {
-	r := newRig(t, 120)
+	r := newRig(t, 520)
+	r.cfg.Worker.Slice = 50 * time.Millisecond // so that it takes several
 	a := r.run()
 	r.startBackfill()
 	r.backfilled(a.Store())
@@ -345,9 +346,13 @@ func TestHistoryTooOld(t *testing.T) {
 	box.Relabel(all[40].ID, []string{"STARRED", "Label_7"}, []string{"INBOX"})
 	box.Relabel(all[41].ID, []string{"TRASH"}, []string{"INBOX"}) // is not deleted
 	box.ExpireHistory()
+	// The second page of ids is asked for in vain, and the listing starts over.
+	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Nth: 2, Reason: "invalidPageToken"}); err != nil {
+		t.Fatal(err)
+	}
 	before := r.calls()
-	if j := r.sync(a.Store()); j.State != jobs.Completed {
-		t.Fatalf("sync = %+v", j)
+	if j := r.sync(a.Store()); j.State != jobs.Completed || j.Slice < 2 {
+		t.Fatalf("sync = %+v, want it completed in several slices", j)
 	}
 	r.equal(a.Store())
 	tombstones := 0
@@ -360,7 +365,7 @@ func TestHistoryTooOld(t *testing.T) {
 		t.Errorf("%d tombstones, want 30", tombstones)
 	}
 	did := since(r.calls(), before)
-	if did["gmail.users.messages.get"] != 40 || did["gmail.users.getProfile"] != 1 || did["gmail.users.messages.list"] > 20 {
+	if did["gmail.users.messages.get"] != 40 || did["gmail.users.getProfile"] != 1 || did["gmail.users.messages.list"] > 25 || did["gmail.users.history.list"] != 2 {
 		t.Errorf("calls = %v, want one get for each new message, one profile, and a listing for each label", did)
 	}
 	before = r.calls()
