@@ -113,7 +113,7 @@ func (s *slice) commit(ctx context.Context, results []jobs.Result) (err error) {
 		if r.Outcome != jobs.ItemDeferred {
 			s.progress = true
 		}
-		if r.Message != nil {
+		if r.Outcome == jobs.ItemStored {
 			s.metrics.bytes.Add(float64(r.Message.Size))
 		}
 	}

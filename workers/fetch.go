@@ -33,7 +33,7 @@ func (s *slice) fetch(ctx, calls context.Context) ending {
 		case taken > 0:
 			continue
 		}
-		if end := s.awaitDue(ctx); end != nil {
+		if end := s.awaitDue(ctx, calls); end != nil {
 			return *end
 		}
 	}
@@ -41,12 +41,15 @@ func (s *slice) fetch(ctx, calls context.Context) ending {
 
 // awaitDue waits in place for the next deferred item, or returns how the slice
 // ends when none is left or the wait is too long for that.
-func (s *slice) awaitDue(ctx context.Context) *ending {
+func (s *slice) awaitDue(ctx, calls context.Context) *ending {
 	due, err := s.opts.Store.NextDue(ctx, s.ref)
 	if err != nil {
 		return breaks(fmt.Errorf("next item of job %s: %w", s.job.ID, err))
 	}
 	if due.IsZero() {
+		if more, end := s.more(ctx, calls); more || end != nil {
+			return end
+		}
 		fin := jobs.Finish{State: jobs.Completed}
 		if s.job.Progress.Failed > 0 {
 			fin.State = jobs.CompletedWithFailures
@@ -68,4 +71,20 @@ func (s *slice) awaitDue(ctx context.Context) *ending {
 		return &ending{how: lost, err: context.Cause(ctx)}
 	}
 	return nil
+}
+
+// more finds more items when none is pending: what is listed in place of messages
+// that do not count, or noted ones whose bodies come next.
+func (s *slice) more(ctx, calls context.Context) (bool, *ending) {
+	if s.unlisted != nil {
+		return false, s.unlisted
+	}
+	if s.job.ListsOn() {
+		return true, s.list(ctx, calls)
+	}
+	more, err := s.opts.Store.NextPass(ctx, s.ref)
+	if err != nil {
+		return false, breaks(fmt.Errorf("next pass of job %s: %w", s.job.ID, err))
+	}
+	return more, nil
 }

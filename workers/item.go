@@ -22,15 +22,23 @@ func (s *slice) fetchItem(ctx, calls context.Context, quit <-chan struct{}, item
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
 
+	becomes := jobs.ItemStored
+	if s.job.Filter.Format == jobs.FormatMetadataFirst && !item.Noted {
+		becomes = jobs.ItemNoted
+	}
 	var message *jobs.Message
 	var unkept error
 	err := s.call(calls, quit, func(calls context.Context) (err error) {
-		message, unkept, err = s.bring(ctx, calls, item.ID)
+		if becomes == jobs.ItemNoted {
+			message, err = s.note(calls, item.ID)
+		} else {
+			message, unkept, err = s.bring(ctx, calls, item.ID)
+		}
 		return err
 	})
 	switch {
 	case err == nil && unkept == nil:
-		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: jobs.ItemStored, Message: message}}, nil
+		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: becomes, Message: message}}, nil
 	case ctx.Err() != nil:
 		return nil, &ending{how: lost, err: context.Cause(ctx)}
 	case unkept != nil:
@@ -78,6 +86,20 @@ func (s *slice) bring(ctx, calls context.Context, id string) (message *jobs.Mess
 		message.ParseStatus, message.ParseError = jobs.ParseFailed, clip(err.Error())
 	}
 	return message, nil, nil
+}
+
+// note fetches a message's metadata and returns its row.
+func (s *slice) note(calls context.Context, id string) (*jobs.Message, error) {
+	f, err := s.box.Metadata(calls, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.within(f, f.SizeEstimate); err != nil {
+		return nil, err
+	}
+	message := s.rowOf(id, f)
+	message.Size, message.Subject, message.ParseStatus = f.SizeEstimate, f.Subject, jobs.ParseLater
+	return message, nil
 }
 
 // within returns [errOutside] for a message that the job's filter does not let

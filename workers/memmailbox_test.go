@@ -96,6 +96,12 @@ func (b *memMailbox) List(ctx context.Context, search jobs.Search, token string)
 		return jobs.Page{}, err
 	}
 	from, _ := strconv.Atoi(token)
+	if _, before, ok := strings.Cut(search.Query, "before:"); ok {
+		seconds, _ := strconv.ParseInt(before, 10, 64)
+		for !b.date(from).Before(time.Unix(seconds, 0)) {
+			from++
+		}
+	}
 	to := min(from+cmp.Or(b.perPage, 500), b.n)
 	page := jobs.Page{}
 	for i := from; i < to; i++ {

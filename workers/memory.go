@@ -7,6 +7,12 @@ import "sync"
 type recollection struct {
 	good   string // id of a message that was fetched lately; "": ask the store
 	streak int    // faults of items since something last worked
+
+	// Of the listing, since it last brought a new id:
+	frontier string          // the last of the new ids; "": not known
+	tokens   map[string]bool // that were followed
+	barren   int64           // pages
+	troubles int             // times that its tokens led nowhere
 }
 
 // memory holds the recollections of the jobs that this process runs. It is safe

@@ -35,8 +35,9 @@ type memJob struct {
 
 type memItem struct {
 	jobs.Item
-	done bool
-	due  time.Time
+	done  bool
+	waits bool // noted, for the next pass
+	due   time.Time
 }
 
 func newMemStore() *memStore {
@@ -158,7 +159,12 @@ func (m *memStore) SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Pro
 
 func (m *memStore) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (jobs.Job, error) {
 	return m.owned(ctx, "listed", ref, func(j *memJob) error {
+		all := true
 		for _, id := range p.IDs {
+			if j.Room() == 0 {
+				all = false
+				break
+			}
 			if slices.ContainsFunc(j.items, func(i *memItem) bool { return i.ID == id }) {
 				continue
 			}
@@ -169,14 +175,35 @@ func (m *memStore) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page)
 			}
 			j.items = append(j.items, &memItem{Item: jobs.Item{Seq: j.Progress.Listed, ID: id}, done: known})
 		}
-		j.Checkpoint.PageToken, j.Checkpoint.Listed = p.Next, p.Next == ""
+		if all {
+			j.Checkpoint.PageToken = p.Next
+		}
+		j.Checkpoint.Cut = j.Room() == 0 && (!all || p.Next != "")
+		j.Checkpoint.Listed = j.Checkpoint.Cut || p.Next == ""
 		return nil
 	})
 }
 
-func (m *memStore) RestartListing(ctx context.Context, ref jobs.TaskRef) error {
-	_, err := m.owned(ctx, "relist", ref, func(j *memJob) error { j.Checkpoint.PageToken = ""; return nil })
-	return err
+func (m *memStore) RestartListing(ctx context.Context, ref jobs.TaskRef, before time.Time) (jobs.Job, error) {
+	return m.owned(ctx, "relist", ref, func(j *memJob) error {
+		j.Checkpoint.PageToken, j.Checkpoint.Listed, j.Checkpoint.Cut = "", false, false
+		if !before.IsZero() {
+			j.Checkpoint.Before = before
+		}
+		return nil
+	})
+}
+
+func (m *memStore) NextPass(ctx context.Context, ref jobs.TaskRef) (more bool, err error) {
+	_, err = m.owned(ctx, "pass", ref, func(j *memJob) error {
+		for _, i := range j.items {
+			if i.Noted && i.waits {
+				i.waits, i.done, i.Attempts, more = false, false, 0, true
+			}
+		}
+		return nil
+	})
+	return more, err
 }
 
 func (m *memStore) NextItems(ctx context.Context, ref jobs.TaskRef, after int64, limit int) (next []jobs.Item, err error) {
@@ -250,8 +277,14 @@ func (m *memStore) Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.
 				j.Progress.Stored++
 				m.messages[j.Account+"/"+r.ID] = *r.Message
 				delete(j.failures, r.ID)
+			case jobs.ItemNoted:
+				j.Progress.Noted++
+				item.Noted, item.waits = true, true
+				m.messages[j.Account+"/"+r.ID] = *r.Message
 			case jobs.ItemGone:
 				j.Progress.Gone++
+			case jobs.ItemSkipped:
+				j.Progress.Skipped++
 			case jobs.ItemFailed:
 				j.Progress.Failed++
 				j.failures[r.ID] = *r.Failure

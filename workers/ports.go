@@ -31,8 +31,12 @@ type Store interface {
 	SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) error
 	// AddListed adds one page of ids and moves the listing behind it.
 	AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (jobs.Job, error)
-	// RestartListing moves the listing back to the top; ids are kept.
-	RestartListing(ctx context.Context, ref jobs.TaskRef) error
+	// RestartListing moves the listing back to the top, and bounds it to what
+	// is older than before, unless that is zero; ids are kept.
+	RestartListing(ctx context.Context, ref jobs.TaskRef, before time.Time) (jobs.Job, error)
+	// NextPass makes the next of the noted items pending, and reports whether
+	// there were any.
+	NextPass(ctx context.Context, ref jobs.TaskRef) (more bool, err error)
 
 	// NextItems returns up to limit pending items that are due, in the order
 	// of their Seq, beginning after afterSeq.

@@ -39,6 +39,7 @@ type slice struct {
 	over     time.Time // when to start no more work
 	progress bool      // something was committed
 	lasting  recollection
+	unlisted *ending    // why the listing did not end; what it brought is fetched first
 	left     jobs.State // the state that the slice has left the job in; "": not yet, or lost
 
 	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
@@ -153,8 +154,8 @@ func (s *slice) work(ctx context.Context) (end ending) {
 	if err != nil {
 		return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())
 	}
-	if !s.job.Checkpoint.Listed {
-		if end := list(ctx, calls); end != nil {
+	if s.job.ListsOn() {
+		if end := list(ctx, calls); end != nil && end != s.unlisted {
 			return *end
 		}
 	}

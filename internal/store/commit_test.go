@@ -35,9 +35,7 @@ func TestListingKeepsOrderAndIgnoresRepeats(t *testing.T) {
 	if job.Checkpoint.PageToken != "p2" || job.Checkpoint.Listed || job.Progress.Listed != 2 {
 		t.Errorf("after page 1: %+v %+v", job.Checkpoint, job.Progress)
 	}
-	if err := s.RestartListing(ctx, ref); err != nil {
-		t.Fatal(err)
-	}
+	must[jobs.Job](t)(s.RestartListing(ctx, ref, time.Time{}))
 	if job = must[jobs.Job](t)(s.Job(ctx, job.ID)); job.Checkpoint.PageToken != "" || job.Progress.Listed != 2 {
 		t.Errorf("after the restart: %+v %+v", job.Checkpoint, job.Progress)
 	}

@@ -68,7 +68,7 @@ func (s *Store) EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, do
 		if err != nil {
 			return err
 		}
-		if err := x.addItems(ctx, r, ids); err != nil {
+		if _, err := x.addItems(ctx, r, ids); err != nil {
 			return err
 		}
 		if done = len(ids) < wantedAtOnce; !done {
@@ -170,7 +170,8 @@ func (m *merger) message(ctx context.Context, record uint64, id string, changes 
 	case v.deleted:
 		return settleAll(ctx, m.tx, m.row, id, jobs.ItemGone)
 	case added && v.stub == stubWanted:
-		return m.addItems(ctx, m.row, []string{id})
+		_, err := m.addItems(ctx, m.row, []string{id})
+		return err
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ const clearAtOnce = 2_000
 // is left of them.
 func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err error) {
 	res, err := x.ExecContext(ctx, `DELETE FROM items WHERE job = ? AND id IN
-		(SELECT id FROM items WHERE job = ? LIMIT ?)`, r.num, r.num, clearAtOnce)
+		(SELECT id FROM items WHERE job = ? AND state <> 'skipped' LIMIT ?)`, r.num, r.num, clearAtOnce)
 	if err != nil {
 		return false, fmt.Errorf("clear items: %w", err)
 	}
@@ -97,6 +97,10 @@ func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err 
 	case n == clearAtOnce:
 		r.State = jobs.Cancelled
 		return false, x.save(ctx, r)
+	}
+	// What was outside the filter is so for ever, and need not be looked at again.
+	if _, err := x.ExecContext(ctx, "UPDATE items SET seq = 0 WHERE job = ? AND state = 'skipped'", r.num); err != nil {
+		return false, fmt.Errorf("keep what was skipped: %w", err)
 	}
 	if _, err := x.ExecContext(ctx, "DELETE FROM failures WHERE job = ?", r.num); err != nil {
 		return false, fmt.Errorf("clear failures: %w", err)
