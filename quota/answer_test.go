@@ -143,6 +143,46 @@ func TestLoweredShareBinds(t *testing.T) {
 	}
 }
 
+// TestThreeHoursAreThreeHours asks again and again in a cool-down, at times after
+// idle minutes, from two processes.
+func TestThreeHoursAreThreeHours(t *testing.T) {
+	t.Parallel()
+	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
+		ledgers, now := clocked(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 2)
+		charge, _, _ := take(t, ledgers[0], "ann@example.com", quota.Backfill)
+		if err := ledgers[0].Answered(t.Context(), charge, quota.Refusal{Scope: quota.ScopeBandwidth, Wait: 3 * time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		until := now.Add(3 * time.Hour)
+		pauses := []time.Duration{time.Second, 30 * time.Second, 7 * time.Minute}
+		for i := 0; now.Before(until); i++ {
+			lane := quota.Lanes[i%3]
+			if _, wait, bound := take(t, ledgers[i%2], "ann@example.com", lane); bound != quota.BoundHold || wait != until.Sub(*now) {
+				t.Fatalf("%s before the end, lane %s: refused by %q for %s", until.Sub(*now), lane, bound, wait)
+			}
+			if _, wait, _ := take(t, ledgers[i%2], "bob@example.com", lane); wait != 0 {
+				t.Fatalf("another user waits for %s", wait)
+			}
+			// The last question comes a millisecond before the end.
+			if next := now.Add(pauses[i%3]); next.After(until) && now.Before(until.Add(-time.Millisecond)) {
+				*now = until.Add(-time.Millisecond)
+			} else {
+				*now = next
+			}
+		}
+		*now = until
+		ahead := 0
+		for i := range 6 {
+			if _, wait, _ := take(t, ledgers[i%2], "ann@example.com", quota.Lanes[i%3]); wait == 0 {
+				ahead++
+			}
+		}
+		if ahead != 1 {
+			t.Errorf("%d calls go ahead at the end, want one", ahead)
+		}
+	})
+}
+
 func TestRefusalOfAProjectClosesAllItsUsers(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []quota.Scope{quota.ScopeProject, quota.ScopeDay} {
