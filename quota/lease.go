@@ -11,8 +11,9 @@ import (
 const leaseLife = guard
 
 // A Lease is a few units that were charged in one go and are spent without asking
-// again, for bulk work whose calls would ask for each. It is safe for concurrent
-// use.
+// again, for bulk work whose calls would ask for each. It ends with the process'
+// first news of a cool-down; other processes' leases end within their second. It is
+// safe for concurrent use.
 type Lease struct {
 	ledger *Ledger
 	charge Charge
@@ -37,11 +38,12 @@ func (l *Ledger) Lease(ctx context.Context, c Caller, api string, cost, want int
 }
 
 // Spend takes units from the lease, and reports whether it could: not when it has
-// ended, was returned, or has less left.
+// ended, was returned, has less left, or Google has refused a call meanwhile.
 func (l *Lease) Spend(units int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.returned || units > l.left || !time.Now().Before(l.ends) {
+	now := time.Now()
+	if l.returned || units > l.left || !now.Before(l.ends) || l.ledger.knowsClosed(l.charge, now) {
 		return false
 	}
 	l.left -= units

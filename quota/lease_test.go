@@ -69,6 +69,31 @@ func TestLeaseEnds(t *testing.T) {
 	}
 }
 
+func TestALeaseEndsWithACoolDown(t *testing.T) {
+	t.Parallel()
+	for scope, others := range map[quota.Scope]bool{quota.ScopeUser: true, quota.ScopeProject: false} {
+		ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+		lease := func(user string) *quota.Lease {
+			l, err := ledger.Lease(t.Context(), caller(user, quota.Interactive), "gmail", 5, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		ann, bob := lease("ann@example.com"), lease("bob@example.com")
+		refused := quota.Charge{Caller: caller("Ann@example.com", quota.Backfill), API: "gmail", Units: 5}
+		if err := ledger.Answered(t.Context(), refused, quota.Refusal{Scope: scope, Wait: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		if ann.Spend(5) {
+			t.Errorf("scope %s: spent from the user's lease after the refusal", scope)
+		}
+		if bob.Spend(5) != others {
+			t.Errorf("scope %s: another user's lease spends: %v, want %v", scope, !others, others)
+		}
+	}
+}
+
 // TestTransportLeases makes 400 calls of 5 units with leases: few of them reach
 // Redis, and in the end exactly what was sent is counted.
 func TestTransportLeases(t *testing.T) {
