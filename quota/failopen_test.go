@@ -164,7 +164,8 @@ func TestRedisIsToldWhatItMissed(t *testing.T) {
 	if d, err := ledger.Take(t.Context(), bobPerson, "gmail", 40); err != nil || !d.Local {
 		t.Errorf("another user: got %+v, %v", d, err)
 	}
-	if _, err := ledger.HoldUser(t.Context(), "p", "bob@example.com", "gmail", time.Hour); !errors.Is(err, quota.ErrUnavailable) {
+	refused := quota.Charge{Caller: bobPerson, API: "gmail", Units: 40}
+	if err := ledger.Answered(t.Context(), refused, quota.Refusal{Scope: quota.ScopeUser, Wait: time.Hour}); !errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("a cool-down: got %v, want ErrUnavailable", err)
 	}
 	if _, err := ledger.Take(t.Context(), bobPerson, "gmail", 5); !errors.As(err, &denied) || denied.Bound != quota.BoundHold || denied.RetryAfter < 59*time.Minute {
@@ -184,8 +185,8 @@ func TestRedisIsToldWhatItMissed(t *testing.T) {
 	if used(d, quota.LimitUserMinute) < 600 || used(theirs, quota.LimitUserMinute) != 40 || used(theirs, quota.LimitProjectMinute) < 640 {
 		t.Errorf("used: %+v of ann and %+v of bob, want 600 and 40 at least", d.Usage, theirs.Usage)
 	}
-	if time.Until(theirs.User.ClosedUntil) < 59*time.Minute {
-		t.Errorf("bob is closed until %s, want almost an hour", theirs.User.ClosedUntil)
+	if time.Until(theirs.User.ClosedUntil) < 59*time.Minute || theirs.User.Share > 0.51 {
+		t.Errorf("bob is closed until %s and may then use %v, want almost an hour and half", theirs.User.ClosedUntil, theirs.User.Share)
 	}
 	if got := logged.All(); len(got) != 2 || got[1].ContextMap()["after"] == nil {
 		t.Errorf("logged %+v, want one warning when it began and one when it ended", got)
