@@ -59,7 +59,7 @@ func (g *Google) classify(ctx context.Context, c call, err error) error {
 		return err
 	}
 	if token, ok := errors.AsType[*tokenError](err); ok {
-		return &jobs.CallError{Class: token.class, Reason: token.reason, Err: token}
+		return &jobs.CallError{Class: token.class, Reason: token.reason, Wait: token.wait, Err: token}
 	}
 	class, reason := sortBroken(err)
 	return &jobs.CallError{Class: class, Reason: reason,

@@ -1,6 +1,7 @@
 package google
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/oauth2/jwt"
 
 	"headroom/jobs"
+	"headroom/quota"
 )
 
 // Bounds on fetching a token, and how long its failure is remembered: as many
@@ -63,8 +65,11 @@ func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 	if err != nil {
 		failed := sortTokenError(err)
 		remember := rememberPermanent
-		if failed.class == jobs.ClassTransient {
+		switch failed.class {
+		case jobs.ClassTransient:
 			remember = rememberTransient
+		case jobs.ClassQuota:
+			remember = min(failed.wait, rememberPermanent)
 		}
 		s.failure, s.failedUntil = failed, time.Now().Add(remember)
 		return nil, failed
@@ -123,7 +128,8 @@ func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 // A tokenError is a token that could not be had.
 type tokenError struct {
 	class  jobs.Class
-	reason string // OAuth's error code, where there is one
+	reason string        // OAuth's error code, where there is one
+	wait   time.Duration // how long to leave the endpoint alone, if the class is quota
 	text   string
 	err    error
 }
@@ -146,7 +152,9 @@ var tokenRules = map[string]struct {
 }
 
 // sortTokenError says what a failure to get a token means. The code is read
-// from the body, since service accounts' errors carry it nowhere else.
+// from the body, since service accounts' errors carry it nowhere else. The endpoint
+// has limits of its own: a refusal for them is no fault of the work's, which waits,
+// and none that the ledger's limits could learn from.
 func sortTokenError(err error) *tokenError {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
@@ -160,8 +168,12 @@ func sortTokenError(err error) *tokenError {
 	status := 0
 	if answer.Response != nil {
 		status = answer.Response.StatusCode
+		if r := quota.Classify(status, answer.Response.Header, answer.Body, time.Now()); r.Scope != quota.ScopeNone {
+			return &tokenError{class: jobs.ClassQuota, reason: cmp.Or(r.Reason, "tokenEndpoint"), wait: r.Wait, err: err,
+				text: fmt.Sprintf("get an access token: HTTP %d from the token endpoint, for quota", status)}
+		}
 	}
-	if json.Unmarshal(answer.Body, &body) != nil || body.Code == "" || status >= 500 || status == http.StatusTooManyRequests {
+	if json.Unmarshal(answer.Body, &body) != nil || body.Code == "" || status >= 500 {
 		return &tokenError{class: jobs.ClassTransient, reason: "tokenEndpoint", err: err,
 			text: fmt.Sprintf("get an access token: HTTP %d from the token endpoint", status)}
 	}

@@ -131,6 +131,8 @@ func TestTheTokenEndpointsAnswersHaveTheirClass(t *testing.T) {
 		{"unknown code", fakegoogle.Fault{Reason: "deleted_client"}, jobs.ClassProject, "deleted_client", "credentials"},
 		{"passing code", fakegoogle.Fault{Reason: "temporarily_unavailable"}, jobs.ClassTransient, "temporarily_unavailable", ""},
 		{"code with a server fault", fakegoogle.Fault{Reason: "invalid_grant", Status: 503}, jobs.ClassTransient, "tokenEndpoint", "503"},
+		{"too many requests", fakegoogle.Fault{Status: 429, Body: `{"error":"rate_limit_exceeded","error_description":"Rate limit exceeded."}`}, jobs.ClassQuota, "tokenEndpoint", "429"},
+		{"a quota answer of the API's kind", fakegoogle.Fault{Status: 403, Body: `{"error":{"code":403,"message":"Quota exceeded","errors":[{"reason":"rateLimitExceeded","domain":"usageLimits"}]}}`}, jobs.ClassQuota, "rateLimitExceeded", "for quota"},
 		{"error page", fakegoogle.Fault{Status: 403, HTML: true}, jobs.ClassTransient, "tokenEndpoint", "403"},
 		{"reset", fakegoogle.Fault{Close: true}, jobs.ClassTransient, "tokenEndpoint", ""},
 		{"no token in it", fakegoogle.Fault{Status: 200, Body: "{}"}, jobs.ClassTransient, "tokenEndpoint", "no access token"},
