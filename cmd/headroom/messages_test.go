@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +49,7 @@ func (s site) keep(texts ...string) {
 		if i%2 == 0 {
 			m.Labels = append(m.Labels, "INBOX")
 		}
-		if m.SHA256, err = db.PutBlob(ctx, []byte(text)); err != nil {
+		if m.SHA256, err = db.PutBlob(ctx, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
 			s.t.Fatal(err)
 		}
 		if text == "" {

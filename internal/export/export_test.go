@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -60,7 +61,7 @@ func stored(t *testing.T, raw map[string]string) mailbox {
 	}
 	var results []jobs.Result
 	for i, id := range ids {
-		sha, err := s.PutBlob(ctx, []byte(raw[id]))
+		sha, err := s.PutBlob(ctx, func(w io.Writer) error { _, err := io.WriteString(w, raw[id]); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
