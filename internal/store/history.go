@@ -259,10 +259,10 @@ func (m *merger) saveVersion(ctx context.Context, id string, v *version) error {
 	return err
 }
 
-// settleAll gives a message's pending items, of whichever job of the account, an
+// settleAll gives a message's items that nobody is done with, of whichever job of the account, an
 // outcome that the work on r has found out: nobody needs to fetch them any more.
 func settleAll(ctx context.Context, x *tx, r *row, id string, outcome jobs.Outcome) error {
-	rows, err := x.QueryContext(ctx, `UPDATE items SET state = ?, not_before = 0 WHERE id = ? AND state = 'pending'
+	rows, err := x.QueryContext(ctx, `UPDATE items SET state = ?, not_before = 0 WHERE id = ? AND state IN ('pending', 'noted')
 		AND job IN (SELECT num FROM jobs WHERE account = ?) RETURNING job`, outcome, id, r.Account)
 	if err != nil {
 		return err

@@ -96,15 +96,17 @@ func TestABackfillNeverUndoesWhatLiveSyncWrote(t *testing.T) {
 // TestADeletionTakesAMessageOffEveryList: what is gone need not be asked for, and
 // a body that comes all the same does not bring it back.
 func TestADeletionTakesAMessageOffEveryList(t *testing.T) {
-	s, backfill, sync := synced(t, "a", "b")
+	s, backfill, sync := synced(t, "a", "b", "noted")
 	ctx := t.Context()
+	must[jobs.Job](t)(s.Commit(ctx, backfill, []jobs.Result{{ID: "noted", Outcome: jobs.ItemNoted, Message: message("noted", 100)}}))
 	apply(t, s, sync, record(110, jobs.MessageAdded, "new", "INBOX"))
-	job := apply(t, s, sync, record(120, jobs.MessageDeleted, "a"), record(130, jobs.MessageDeleted, "new"))
+	job := apply(t, s, sync, record(120, jobs.MessageDeleted, "a"), record(130, jobs.MessageDeleted, "new"),
+		record(135, jobs.MessageDeleted, "noted"))
 	if job.Progress.Listed != 1 || job.Progress.Gone != 1 {
 		t.Errorf("the sync's progress = %+v, want the new message listed and gone", job.Progress)
 	}
-	if b := must[jobs.Job](t)(s.Job(ctx, backfill.Job)); b.Progress.Gone != 1 {
-		t.Errorf("the backfill's progress = %+v, want one gone", b.Progress)
+	if b := must[jobs.Job](t)(s.Job(ctx, backfill.Job)); b.Progress.Gone != 2 {
+		t.Errorf("the backfill's progress = %+v, want two gone", b.Progress)
 	}
 	if diff := cmp.Diff([]jobs.Item{{Seq: 2, ID: "b"}}, must[[]jobs.Item](t)(s.NextItems(ctx, backfill, 0, 10))); diff != "" {
 		t.Errorf("left to fetch (-want +got):\n%s", diff)
