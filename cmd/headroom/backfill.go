@@ -20,12 +20,13 @@ func newBackfill(g *globals) *cobra.Command {
 		Use:     "backfill",
 		Short:   "Start, follow and steer the backfills of mailboxes",
 		Example: "  headroom backfill start ann@example.com",
-	}, newBackfillStart(g), newBackfillList(g), newBackfillShow(g), newBackfillWatch(g),
+	}, newBackfillEstimate(g), newBackfillStart(g), newBackfillList(g), newBackfillShow(g), newBackfillWatch(g),
 		newBackfillPause(g), newBackfillResume(g), newBackfillCancel(g), newBackfillFailures(g), newBackfillRetryFailed(g))
 }
 
 func newBackfillStart(g *globals) *cobra.Command {
 	var f *filterFlags
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "start ACCOUNT",
 		Short: "Start the backfill of an account's mailbox",
@@ -33,6 +34,8 @@ func newBackfillStart(g *globals) *cobra.Command {
 name, and put it on the queue, where a worker takes it up (headroom run). There is
 one backfill for each account and part: one that is under way or paused is left
 alone; one that has ended starts over and fetches only what is not stored yet.
+With --dry-run nothing starts, and it is said what that would take, as headroom
+backfill estimate does.
 
 Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 		Example: `  headroom backfill start ann@example.com
@@ -42,6 +45,9 @@ Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 			filter, err := f.filter()
 			if err != nil {
 				return err
+			}
+			if dryRun {
+				return estimate(cmd, g, args[0], filter, app.EstimateOptions{Sample: app.MostSampled})
 			}
 			cfg, log, err := g.setUp(cmd)
 			if err != nil {
@@ -66,6 +72,7 @@ Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 		},
 	}
 	f = addFilterFlags(cmd)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "start nothing, and say what it would take")
 	return cmd
 }
 

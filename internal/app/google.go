@@ -12,16 +12,24 @@ import (
 	"headroom/jobs"
 	"headroom/quota"
 	"headroom/workers"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 )
 
-// newGoogle reads the projects' credentials. What is wrong with them is wrong
-// with the settings.
+// newGoogle is the process' Google.
 func (a *App) newGoogle() (*google.Google, error) {
-	projects := make(map[string]google.Project, len(a.cfg.Google.Projects))
+	return openGoogle(a.cfg, a.ledger, a.opts.Log, a.opts.Registry)
+}
+
+// openGoogle reads the projects' credentials. What is wrong with them is wrong
+// with the settings.
+func openGoogle(cfg config.Config, ledger *quota.Ledger, log *zap.Logger, reg prometheus.Registerer) (*google.Google, error) {
+	projects := make(map[string]google.Project, len(cfg.Google.Projects))
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(a.cfg.Google.Projects)) {
-		p := a.cfg.Google.Projects[name]
-		if p.Credentials == "" && a.cfg.Google.Endpoint == "" {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Google.Projects)) {
+		p := cfg.Google.Projects[name]
+		if p.Credentials == "" && cfg.Google.Endpoint == "" {
 			problems = append(problems, fmt.Errorf("google.projects.%s.credentials: "+
 				"must name the key file of a service account, unless google.endpoint names a fake Google", name))
 		}
@@ -31,9 +39,9 @@ func (a *App) newGoogle() (*google.Google, error) {
 		return nil, &config.InvalidError{Problems: problems}
 	}
 	g, err := google.New(google.Options{
-		Endpoint: a.cfg.Google.Endpoint, Ledger: a.ledger, Projects: projects,
-		Budget: int64(a.cfg.Worker.MessageBytesInFlight),
-		Log:    a.opts.Log, Registerer: a.opts.Registry,
+		Endpoint: cfg.Google.Endpoint, Ledger: ledger, Projects: projects,
+		Budget: int64(cfg.Worker.MessageBytesInFlight),
+		Log:    log, Registerer: reg,
 	})
 	if err != nil {
 		return nil, &config.InvalidError{Problems: []error{err}}

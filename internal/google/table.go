@@ -18,6 +18,7 @@ const (
 	callGet      call = "messages.get"
 	callHistory  call = "history.list"
 	callLabels   call = "labels.list"
+	callLabel    call = "labels.get"
 
 	callHistoryPage call = "history.list, next page" // with a page token
 )
@@ -70,6 +71,8 @@ var rules = []rule{
 		hint: "the token is not for this mailbox: check the account's address; " + hintDelegation},
 
 	{status: 404, calls: []call{callGet}, class: jobs.ClassGone},
+	{status: 404, calls: []call{callLabel}, class: jobs.ClassSearch,
+		hint: "no such label: Gmail's labels are named by their ids, such as INBOX or Label_12"},
 	{status: 404, calls: []call{callHistory, callHistoryPage, callNextPage}, class: jobs.ClassCursor},
 	{status: 404, calls: []call{callProfile, callList, callLabels}, class: jobs.ClassAccount,
 		hint: "Google knows no such mailbox: check the account's address"},

@@ -1,0 +1,174 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+// A Step of a plan is calls of one kind.
+type Step struct {
+	For    string `json:"for"`
+	Method string `json:"method"`
+	Format string `json:"format,omitempty"`
+	Calls  Figure `json:"calls"`
+}
+
+// Priced is what a plan takes by one price list.
+type Priced struct {
+	List string `json:"list"`
+	Own  bool   `json:"own"` // the project pays by it
+	// Verified says that the costs of the plan's calls were seen on Google's own page.
+	Verified bool   `json:"verified"`
+	Units    Figure `json:"units"`
+
+	DayUnits int64   `json:"day_units"` // of a project's day; 0: the list knows none
+	DayShare float64 `json:"day_share"` // units over them
+
+	Ceiling float64 `json:"ceiling_units"` // a minute, of lane backfill
+	Seconds float64 `json:"seconds"`       // at that ceiling
+	BoundBy string  `json:"bound_by"`      // the limit that makes it take so long
+
+	list *quota.PriceList
+}
+
+// plan is the calls of the backfill.
+func (s *survey) plan() []Step {
+	fetch := s.fetch()
+	listed := Figure{pages(s.messages.Value), pages(s.messages.Least), pages(s.messages.Most), "500 ids a page"}
+	steps := []Step{
+		{"the history id to sync from, and a count", "getProfile", "", exactly(1, "")},
+		{"ids", "messages.list", "", listed},
+	}
+	get := func(what, format string) {
+		steps = append(steps, Step{what, "messages.get", format, Figure{fetch.Value, fetch.Least, fetch.Most, "one a message"}})
+	}
+	switch s.filter.Format {
+	case jobs.FormatMetadataFirst:
+		get("labels and headers of all messages", "metadata")
+		get("raw messages", "raw")
+	case jobs.FormatFull:
+		get("parsed messages; large attachments come on top", "full")
+	default:
+		get("raw messages", "raw")
+	}
+	return steps
+}
+
+// why says for people why no other plan is cheaper.
+func (s *survey) why(list *quota.PriceList) string {
+	if list == nil {
+		return ""
+	}
+	page, _ := list.Cost("gmail.users.messages.list", "")
+	text := fmt.Sprintf("A page of 500 ids costs %d units, so that known messages cost next to nothing.", page)
+	thread := func(format string) string {
+		one, _ := list.Cost("gmail.users.messages.get", format)
+		many, _ := list.Cost("gmail.users.threads.get", format)
+		return fmt.Sprintf("threads.get costs %d units, messages.get %d: it would pay from %d messages a thread on, and the mailbox has %.1f.",
+			many, one, many/one+1, float64(s.messages.Most+s.hidden)/float64(max(1, s.threads)))
+	}
+	switch s.filter.Format {
+	case jobs.FormatMetadataFirst:
+		return text + " Raw messages come from messages.get only. For their metadata, " + thread("metadata")
+	case jobs.FormatFull:
+		return text + " " + thread("full")
+	}
+	return text + " Raw messages come from messages.get only: threads.get has no format raw."
+}
+
+// prices prices an estimate's plan by every price list of Gmail's, the project's own
+// first.
+func (s *survey) prices(e Estimate) ([]Priced, error) {
+	project := s.Projects[s.account.Project]
+	var all []Priced
+	for _, list := range project.Lists {
+		if list.API == "gmail" {
+			all = append(all, Priced{List: list.Name, Own: true, list: list})
+		}
+	}
+	for _, name := range quota.ListNames() {
+		list, err := quota.LoadList(name)
+		if err != nil {
+			return nil, err
+		}
+		if list.API == "gmail" && !slices.ContainsFunc(all, func(p Priced) bool { return p.List == name }) {
+			all = append(all, Priced{List: name, list: list})
+		}
+	}
+	for i := range all {
+		if err := s.price(&all[i], project, e); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *survey) price(p *Priced, project quota.Project, e Estimate) error {
+	p.Verified = true
+	for _, step := range e.Plan {
+		method := "gmail.users." + step.Method
+		cost, _ := p.list.Cost(method, step.Format)
+		p.Units.Value += cost * step.Calls.Value
+		p.Units.Least += cost * step.Calls.Least
+		p.Units.Most += cost * step.Calls.Most
+		p.Verified = p.Verified && p.list.Costs[method].Verified
+	}
+	p.Units.How = "calls of the plan at the list's costs"
+	if p.DayUnits = freeUnits(p.list); p.DayUnits > 0 {
+		p.DayShare = float64(p.Units.Value) / float64(p.DayUnits)
+	}
+	return s.time(p, project, e.Bytes)
+}
+
+// day is a day of Google's.
+const day = 24 * time.Hour
+
+// time says how long the units take where nobody else spends any: at the ceiling of
+// the user's limits and the project's, the day's budget, and a user's bytes of a day.
+func (s *survey) time(p *Priced, project quota.Project, bytes *Figure) error {
+	caller := quota.Caller{Project: s.account.Project, User: s.account.Email, Lane: quota.Backfill}
+	takes := func(limit string, amount int64, per time.Duration, rate float64) {
+		seconds := float64(amount) / rate * per.Seconds() / float64(max(1, s.Scale))
+		if seconds > p.Seconds {
+			p.Seconds, p.BoundBy = seconds, limit
+		}
+	}
+	for name, limit := range p.list.Limits {
+		rule, err := s.Ledger.Rule(caller, "gmail", name)
+		if err != nil {
+			return err
+		}
+		ceiling := float64(limit.Units) * cmp.Or(rule.Ceiling, 1)
+		if name == quota.LimitUserMinute {
+			p.Ceiling = ceiling
+		}
+		takes(name, p.Units.Value, limit.Period, ceiling)
+	}
+	if budget := budgetFor(p, project); budget > 0 && p.Units.Value > budget {
+		takes(quota.LimitProjectDay, p.Units.Value, day, float64(budget))
+	}
+	_, most, err := s.Ledger.Caps(caller, "gmail")
+	if err == nil && bytes != nil && most > 0 && bytes.Value > most {
+		takes(quota.LimitUserBytes, bytes.Value, day, float64(most))
+	}
+	return err
+}
+
+// budgetFor is the units of a day after which the background waits for the next; 0:
+// it does not.
+func budgetFor(p *Priced, project quota.Project) int64 {
+	for _, b := range project.Budgets {
+		if b.API == "gmail" && b.AtEnd != "" && b.AtEnd != quota.AtEndPause {
+			return 0
+		}
+		if b.API == "gmail" && p.Own {
+			return b.Units
+		}
+	}
+	return p.DayUnits
+}
