@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"headroom/jobs"
 )
 
@@ -92,7 +94,7 @@ func (s *slice) follow(ctx, calls context.Context) *ending {
 		return nil
 	}
 	reason := ""
-	switch most := 200 + max(s.job.Progress.Expected, s.job.Progress.Listed)/50; {
+	switch most := 50 + s.job.Progress.Listed/100; {
 	case s.lasting.tokens[next]:
 		reason = "repeatedPageToken"
 	case s.lasting.barren > most:
@@ -111,14 +113,24 @@ func (s *slice) follow(ctx, calls context.Context) *ending {
 // astray deals with a page token that leads nowhere, which err tells of. First
 // the listing starts over: ids are known by now, so that costs a few list calls.
 // When that brings no new id, it goes on by date, behind what was listed. When
-// that does not either, the job backs off, after what was listed is fetched.
+// that does not either, the listing is over if all is listed that the profile
+// counts; else the job backs off, after what was listed is fetched.
 func (s *slice) astray(ctx, calls context.Context, err error) *ending {
 	err = fmt.Errorf("list page %q of %s: %w", s.job.Checkpoint.PageToken, s.job.Account, err)
 	fromTop := s.job.Checkpoint.PageToken == ""
 	s.lasting.tokens, s.lasting.barren = nil, 0
 	s.lasting.troubles++
 	var before time.Time
-	switch {
+	switch p := s.job.Progress; {
+	case s.job.Filter.Whole() && p.Expected > 0 && p.Listed >= p.Expected:
+		s.log.Warn("page tokens lead to no end, but all is listed that the profile counts",
+			zap.String("job", s.job.ID), zap.Int64("listed", p.Listed), zap.Error(err))
+		job, err := s.opts.Store.AddListed(ctx, s.ref, jobs.Page{})
+		if err != nil {
+			return breaks(err)
+		}
+		s.job.Checkpoint = job.Checkpoint
+		return nil
 	case fromTop || s.lasting.troubles > 2:
 		s.lasting.troubles = 0
 		s.unlisted = breaks(err)
