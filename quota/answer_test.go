@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -202,6 +203,22 @@ func TestRefusalOfAProjectClosesAllItsUsers(t *testing.T) {
 		if _, wait, _ := take(t, l, "cid@example.com", quota.Interactive); wait == 0 {
 			t.Errorf("scope %s: afterwards two calls go ahead at once", scope)
 		}
+	}
+}
+
+// TestACoolDownOutlivesItsCaller: whoever asked Google may be gone by the time that
+// it has refused.
+func TestACoolDownOutlivesItsCaller(t *testing.T) {
+	t.Parallel()
+	ledgers, _ := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 2)
+	charge, _, _ := take(t, ledgers[0], "ann@example.com", quota.Backfill)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := ledgers[0].Answered(gone, charge, quota.Refusal{Scope: quota.ScopeUser, Wait: time.Hour}); err != nil {
+		t.Error(err)
+	}
+	if _, wait, bound := take(t, ledgers[1], "ann@example.com", quota.Interactive); bound != quota.BoundHold || wait != time.Hour {
+		t.Errorf("refused by %q for %s, want an hour's hold", bound, wait)
 	}
 }
 

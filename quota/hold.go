@@ -27,6 +27,8 @@ func (l *Ledger) HoldProject(ctx context.Context, project, api string, wait time
 }
 
 // hold closes a scope. When it learns, what the scope may use afterwards is lowered.
+// Everybody is to know of it, so it does not matter whether the caller goes away; a
+// Redis that does not answer in time is told later.
 func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Duration, user, learn bool) (time.Time, error) {
 	b, err := l.book(c.Project, api)
 	if err != nil {
@@ -35,13 +37,15 @@ func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Durat
 	if !user {
 		c.User = ""
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landTimeout)
+	defer cancel()
 	known := localHold{until: time.Now().Add(wait), learn: learn}
 	var until time.Time
 	err = l.reach(ctx, b, c, func(ctx context.Context) (err error) {
 		until, err = l.writeHold(ctx, c, api, wait, user, learn)
 		return err
 	})
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, ErrUnavailable) || err != nil && ctx.Err() != nil {
 		known.untold = true
 		until = known.until
 	}
