@@ -75,6 +75,9 @@ func (f Filter) Validate() error {
 	if f.Format != "" && !slices.Contains(Formats, f.Format) {
 		problems = append(problems, fmt.Errorf("unknown format %q; there are %v", f.Format, Formats))
 	}
+	if f.Format == FormatFull {
+		problems = append(problems, fmt.Errorf("format %s cannot be brought yet; choose %s or %s", FormatFull, FormatRaw, FormatMetadataFirst))
+	}
 	if slices.Contains(f.Labels, "") {
 		problems = append(problems, errors.New("an empty label"))
 	}
