@@ -135,7 +135,8 @@ type Sync struct {
 
 // Web is the HTTP server of a process with the role web.
 type Web struct {
-	Listen string `yaml:"listen"` // host:port
+	Listen string   `yaml:"listen"` // host:port
+	Hosts  []string `yaml:"hosts"`  // names by which the API may be asked, besides localhost and IP addresses
 }
 
 // Metrics is the HTTP server of a process without the role web. It answers with

@@ -195,6 +195,7 @@ func (a *App) addWeb(ctx context.Context) error {
 		return a.listen(ctx, "metrics", web.NewMetrics(o))
 	}
 	o.Redis = a.redis.short
+	o.API = a.newAPI()
 	o.JobsFunc = func(ctx context.Context) ([]jobs.Job, error) { return a.store.Jobs(ctx) }
 	for _, lane := range quota.Lanes {
 		o.Lanes = append(o.Lanes, web.Lane{Name: string(lane), Queue: jobs.QueueName(a.cfg.Redis.QueuePrefix, string(lane))})

@@ -50,7 +50,15 @@ func AddAccount(ctx context.Context, cfg config.Config, email, project string, l
 		return jobs.Account{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	err = s.AddAccount(ctx, jobs.Account{Email: email, Project: project})
+	return addAccount(ctx, cfg, s, email, project)
+}
+
+// addAccount is [AddAccount] where the store is open.
+func addAccount(ctx context.Context, cfg config.Config, s *store.Store, email, project string) (jobs.Account, error) {
+	if err := knownProject(cfg, project); err != nil {
+		return jobs.Account{}, err
+	}
+	err := s.AddAccount(ctx, jobs.Account{Email: email, Project: project})
 	if errors.Is(err, jobs.ErrExists) {
 		return jobs.Account{}, fmt.Errorf("%w; start its backfill with: headroom backfill start %s", err, email)
 	}
@@ -68,7 +76,7 @@ func knownProject(cfg config.Config, project string) error {
 	if len(cfg.Google.Projects) > 0 {
 		known = strings.Join(slices.Sorted(maps.Keys(cfg.Google.Projects)), ", ")
 	}
-	return fmt.Errorf("unknown project %s, the settings name %s; add google.projects.%s to the settings file", project, known, project)
+	return &unknownProjectError{fmt.Errorf("unknown project %s, the settings name %s; add google.projects.%s to the settings file", project, known, project)}
 }
 
 // Started is a backfill that was asked for.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ type QuotaRequest struct {
 	Prices string // the API of this price list
 	Limit  string
 	Edits  []QuotaEdit
+	Who    string // asks, for the history; user and host of the process if empty
 }
 
 // QuotaSet is what came of a [QuotaRequest].
@@ -95,7 +97,7 @@ func (r QuotaRequest) write(ctx context.Context, cfg config.Config, ledger *quot
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	_, err = s.ChangeSettings(ctx, scope.Project, apis, whoami(), known, func(now store.Setting, next uint32) (*store.SettingChange, error) {
+	_, err = s.ChangeSettings(ctx, scope.Project, apis, cmp.Or(r.Who, whoami()), known, func(now store.Setting, next uint32) (*store.SettingChange, error) {
 		a, err := r.edit(ledger, scope, now, next)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"headroom/config"
+	"headroom/internal/store"
 	"headroom/jobs"
 	"headroom/quota"
 	"headroom/scheduler"
@@ -78,16 +79,26 @@ func StartSync(ctx context.Context, cfg config.Config, email string, log *zap.Lo
 		return SyncAsked{}, err
 	}
 	defer func() { err = errors.Join(err, redis.Close()) }()
+	return startSync(ctx, cfg, s, redis, email, log)
+}
+
+// noSyncError says why there can be no live sync of a mailbox now.
+type noSyncError struct{ error }
+
+func (e *noSyncError) Unwrap() error { return e.error }
+
+// startSync is [StartSync] where the store and Redis are open.
+func startSync(ctx context.Context, cfg config.Config, s *store.Store, redis *clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
 	asked.Job, asked.Started, err = s.StartSync(ctx, email)
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
 		return SyncAsked{}, unknownAccount(cfg, email)
 	case errors.Is(err, jobs.ErrNoCursor):
-		return SyncAsked{}, fmt.Errorf("live sync of %s goes on from where a backfill of its whole mailbox began, and there was none; start it with: headroom backfill start %s", email, email)
+		return SyncAsked{}, &noSyncError{fmt.Errorf("live sync of %s goes on from where a backfill of its whole mailbox began, and there was none; start it with: headroom backfill start %s", email, email)}
 	case err != nil:
 		return SyncAsked{}, err
 	case asked.Job.State == jobs.Paused:
-		return SyncAsked{}, fmt.Errorf("the live sync of %s is paused; resume it with: headroom backfill resume %s", email, asked.Job.ID)
+		return SyncAsked{}, &noSyncError{fmt.Errorf("the live sync of %s is paused; resume it with: headroom backfill resume %s", email, asked.Job.ID)}
 	case !asked.Started:
 		return asked, nil
 	}

@@ -1,6 +1,7 @@
 // Package web is the HTTP server of a process: an index page, metrics for
 // Prometheus, the queues as Asynqmon shows them, and health; or, for a process
-// that shows no pages, metrics and health alone. It only reads.
+// that shows no pages, metrics and health alone. It only reads; what changes things
+// is the HTTP interface, which it gives a place.
 //
 // It has no log-in. By default it listens on loopback only; whoever opens it to
 // others puts a proxy with a log-in before it.
@@ -31,7 +32,7 @@ const queuesPath = "/queues"
 // shutdownTimeout is how long requests may take to end when the server stops.
 const shutdownTimeout = 3 * time.Second
 
-// Options configures a [Server]. All fields but Version are required; a server
+// Options configures a [Server]. All fields but Version and API are required; a server
 // from [NewMetrics] needs only Listen, Setting, Checks, Gatherer and Log.
 type Options struct {
 	Listen     string // host:port; port 0 takes a free one
@@ -43,6 +44,7 @@ type Options struct {
 	Checks     []Check                                   // what readiness depends on
 	Gatherer   prometheus.Gatherer
 	Registerer prometheus.Registerer
+	API        http.Handler // of the paths below /api/; none if nil
 	Log        *zap.Logger
 }
 
@@ -80,6 +82,9 @@ func New(o Options) (*Server, error) {
 	mux.Handle(queuesPath+"/", ownAssetsOnly(asynqmon.New(asynqmon.Options{
 		RootPath: queuesPath, RedisConnOpt: sharedClient{o.Redis}, ReadOnly: true,
 	})))
+	if o.API != nil {
+		mux.Handle("/api/", o.API)
+	}
 	s.handler = mux
 	return s, nil
 }

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"headroom/jobs"
+)
+
+const tagAccounts = "accounts"
+
+// exampleTime is the present of all examples.
+var exampleTime = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+var exampleAccount = jobs.Account{Email: "ann@example.com", Project: "my-project", CreatedAt: exampleTime}
+
+// AccountPath names an account in a path.
+type AccountPath struct {
+	Email string `path:"email" example:"ann@example.com" maxLength:"254" doc:"The account's address."`
+}
+
+func (a *API) addAccounts() {
+	Add(a, Operation{
+		ID: "list-accounts", Method: http.MethodGet, Path: "/accounts", Tag: tagAccounts,
+		Summary: "List all accounts", Description: "Lists the Google users whose data is fetched, by address.",
+		Example: Page[jobs.Account]{Items: []jobs.Account{exampleAccount}},
+	}, func(ctx context.Context, in *Paging) (*Body[Page[jobs.Account]], error) {
+		all, err := a.opts.Backend.Accounts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for len(all) > 0 && all[0].Email <= in.Cursor {
+			all = all[1:]
+		}
+		return paged(*in, all[:min(len(all), in.Limit+1)], func(a jobs.Account) string { return a.Email }), nil
+	})
+	Add(a, Operation{
+		ID: "get-account", Method: http.MethodGet, Path: "/accounts/{email}", Tag: tagAccounts,
+		Summary: "Get one account", Description: "The case of A to Z in the address does not matter.",
+		Errors: []int{http.StatusNotFound}, Example: exampleAccount,
+	}, func(ctx context.Context, in *AccountPath) (*Body[jobs.Account], error) {
+		account, err := a.opts.Backend.Account(ctx, in.Email)
+		return &Body[jobs.Account]{account}, err
+	})
+	type newAccount struct {
+		Email   string `json:"email" minLength:"1" maxLength:"254" doc:"The user's address."`
+		Project string `json:"project" minLength:"1" doc:"The Google Cloud project, by its name in the settings, in which the user's quota is counted."`
+	}
+	Add(a, Operation{
+		ID: "add-account", Method: http.MethodPost, Path: "/accounts", Tag: tagAccounts,
+		Summary: "Add an account", Description: "Adds a Google user. Nothing is fetched before a backfill is started.",
+		Status: http.StatusCreated, Errors: []int{http.StatusConflict},
+		Request: newAccount{exampleAccount.Email, exampleAccount.Project}, Example: exampleAccount,
+	}, func(ctx context.Context, in *Body[newAccount]) (*located[jobs.Account], error) {
+		email, err := jobs.ParseAddress(in.Body.Email)
+		if err != nil {
+			return nil, Invalid(err)
+		}
+		account, err := a.opts.Backend.AddAccount(ctx, email, in.Body.Project)
+		return at(http.StatusCreated, account, "accounts", account.Email), err
+	})
+}
+
+// located is an answer that says where its body can be had again.
+type located[T any] struct {
+	Status   int
+	Location string `header:"Location" doc:"Where this can be had again."`
+	Body     T
+}
+
+func at[T any](status int, body T, path ...string) *located[T] {
+	for i, p := range path {
+		path[i] = escape(p)
+	}
+	return &located[T]{status, Path + "/" + strings.Join(path, "/"), body}
+}

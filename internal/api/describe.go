@@ -1,0 +1,43 @@
+package api
+
+import "headroom/jobs"
+
+// descriptions are for what stands in types of the vocabulary, by type and name in
+// JSON.
+var descriptions = map[string]map[string]string{
+	"Filter": {
+		"after": "Received at this moment or later, to the second.", "before": "Received before this moment.",
+		"labels": "Ids of labels, all of which a message must have.", "query": "In the syntax of Gmail's search.",
+		"spam_trash": "Spam and trash too.", "max_size": "Of the raw message, in bytes; 0: any.",
+		"first": "Only the newest so many; 0: all.", "format": "What of a message is brought, and in which order; raw if left out.",
+	},
+	"Job": {
+		"wanted": "The state that the job is being brought to.", "epoch": "Rises when the job changes owner.",
+		"waiting_for": "The limit, or the fault, that the job waits for.", "refusals": "In a row, without progress between them.",
+		"failures": "In a row, without progress between them.", "requeued": "Times the job went back to the queue for quota.",
+	},
+	"Progress": {
+		"expected": "What the mailbox promises; an estimate until the listing is complete.", "stored": "Fetched and stored by this run.",
+		"known": "Stored before, skipped without a call.", "gone": "Deleted at Google between list and get.",
+		"skipped": "Seen to be outside the filter.", "failed": "Given up; see the failures.",
+		"parse_failed": "Stored, but no mail reader understands them; part of stored.", "bytes": "Of raw messages stored.",
+	},
+	"Message":       {"sha256": "Of the raw message; empty while its body is not stored.", "size": "Of the raw message, in bytes."},
+	"FailureFilter": {"ids": "At most 1000.", "reason": "Exactly as listed.", "given_up": "Only those that are not tried again by themselves."},
+}
+
+// describe adds to the types of the vocabulary what Go's types do not say.
+func (a *API) describe() {
+	types := a.huma.OpenAPI().Components.Schemas.Map()
+	for name, properties := range descriptions {
+		for property, text := range properties {
+			types[name].Properties[property].Description = text
+		}
+	}
+	for _, state := range jobs.States {
+		types["Job"].Properties["state"].Enum = append(types["Job"].Properties["state"].Enum, string(state))
+	}
+	for _, format := range jobs.Formats {
+		types["Filter"].Properties["format"].Enum = append(types["Filter"].Properties["format"].Enum, string(format))
+	}
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"headroom/jobs"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"go.uber.org/zap"
+)
+
+const tagMessages = "messages"
+
+// downloadTime bounds how long the download of a message may take.
+const downloadTime = 10 * time.Minute
+
+var exampleMessage = jobs.Message{
+	Account: "ann@example.com", ID: "18c2f0a1b2c3d4e5", ThreadID: "18c2f0a1b2c3d4e5", HistoryID: 987600,
+	InternalDate: exampleTime, Labels: []string{"INBOX", "UNREAD"}, Size: 5120, SHA256: strings.Repeat("0123456789abcdef", 4),
+	Subject: "Minutes of Friday", ParseStatus: jobs.Parsed,
+}
+
+type messagePath struct {
+	AccountPath
+	ID string `path:"id" example:"18c2f0a1b2c3d4e5" maxLength:"512" doc:"The message's id."`
+}
+
+func (a *API) addMessages() {
+	type find struct {
+		AccountPath
+		Paging
+		Label  string    `query:"label" maxLength:"512" doc:"Only those with the label of this id."`
+		After  time.Time `query:"after" doc:"Only those received at this moment or later."`
+		Before time.Time `query:"before" doc:"Only those received before this moment."`
+	}
+	Add(a, Operation{
+		ID: "list-messages", Method: http.MethodGet, Path: "/accounts/{email}/messages", Tag: tagMessages,
+		Summary: "List stored messages", Description: "Lists the messages of an account that are stored by id, without their bodies.",
+		Errors: []int{http.StatusNotFound}, Example: Page[jobs.Message]{Items: []jobs.Message{exampleMessage}},
+	}, func(ctx context.Context, in *find) (*Body[Page[jobs.Message]], error) {
+		f := jobs.MessageFilter{Label: in.Label, After: in.After, Before: in.Before}
+		if err := f.Validate(); err != nil {
+			return nil, Invalid(err)
+		}
+		found, err := a.opts.Backend.Messages(ctx, in.Email, f, in.Cursor, in.Limit+1)
+		return paged(in.Paging, found, func(m jobs.Message) string { return m.ID }), err
+	})
+	Add(a, Operation{
+		ID: "get-message", Method: http.MethodGet, Path: "/accounts/{email}/messages/{id}", Tag: tagMessages,
+		Summary: "Get what is stored of a message beside its body", Description: "An empty sha256 says that its body is not stored.",
+		Errors: []int{http.StatusNotFound}, Example: exampleMessage,
+	}, func(ctx context.Context, in *messagePath) (*Body[jobs.Message], error) {
+		m, err := a.opts.Backend.Message(ctx, in.Email, in.ID)
+		return &Body[jobs.Message]{m}, err
+	})
+	op := Operation{
+		ID: "download-message", Method: http.MethodGet, Path: "/accounts/{email}/messages/{id}/raw", Tag: tagMessages,
+		Summary: "Download a message", Description: "The message as Gmail had it, byte for byte.",
+		Errors: []int{http.StatusNotFound},
+	}
+	Add(a, op, func(ctx context.Context, in *messagePath) (*huma.StreamResponse, error) {
+		m, raw, err := a.opts.Backend.OpenMessage(ctx, in.Email, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return &huma.StreamResponse{Body: func(ctx huma.Context) { a.download(ctx, m, raw) }}, nil
+	})
+	a.huma.OpenAPI().Paths[op.Path].Get.Responses["200"] = &huma.Response{
+		Description: "The message.",
+		Content: map[string]*huma.MediaType{"message/rfc822": {
+			Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary"},
+			Example: "From: bob@example.com\r\nTo: ann@example.com\r\nSubject: Minutes of Friday\r\n\r\n...\r\n",
+		}},
+	}
+}
+
+// download streams a message. One that breaks off ends the connection, so that
+// nobody takes a part for the whole.
+func (a *API) download(ctx huma.Context, m jobs.Message, raw io.ReadCloser) {
+	defer raw.Close()
+	_, w := humago.Unwrap(ctx)
+	// The server's own bound is for answers of a few kilobytes.
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTime)); err != nil {
+		a.opts.Log.Debug("write deadline not set", zap.Error(err))
+	}
+	ctx.SetHeader("Content-Type", "message/rfc822")
+	ctx.SetHeader("Content-Length", strconv.FormatInt(m.Size, 10))
+	ctx.SetHeader("Content-Disposition", `attachment; filename="`+escape(m.ID)+`.eml"`)
+	ctx.SetHeader("ETag", `"`+m.SHA256+`"`)
+	ctx.SetStatus(http.StatusOK)
+	if n, err := io.Copy(ctx.BodyWriter(), raw); err != nil || n != m.Size {
+		if err := ctx.Context().Err(); err == nil {
+			a.opts.Log.Warn("download broken off", zap.String("message", m.ID), zap.Int64("sent", n), zap.Int64("size", m.Size), zap.Error(err))
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
