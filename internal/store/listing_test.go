@@ -36,7 +36,7 @@ func TestAListingIsCutAtTheWantedNumber(t *testing.T) {
 	s, _ := claimed(t)
 	job := claimedFor(t, s, jobs.Filter{First: 3})
 	ctx, ref := t.Context(), job.Ref()
-	job = must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"f", "e"}, Next: "p2"}))
+	must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"f", "e"}, Next: "p2"}))
 	job = must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"e", "d", "c", "b"}, Next: "p3"}))
 	if c := job.Checkpoint; !c.Listed || !c.Cut || c.PageToken != "p2" || job.Progress.Listed != 3 || job.ListsOn() {
 		t.Errorf("cut within page 2: %+v, want 3 listed and the same page next", job)
