@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/store"
 	"headroom/jobs"
@@ -42,7 +43,11 @@ still under way when the watching was interrupted, 2 wrong usage or settings.`,
 					return nil
 				}
 				v := newView(cmd, g.json, all)
-				all, err = watch(ctx, s, all, v)
+				cfg, err := g.load()
+				if err != nil {
+					return err
+				}
+				all, err = watch(ctx, s, cfg, all, v)
 				v.close()
 				if err != nil {
 					return err
@@ -93,8 +98,11 @@ func watched(ctx context.Context, s *store.Store, names []string) ([]jobs.Job, e
 }
 
 // watch shows the jobs until all have ended, and returns their last rows.
-func watch(ctx context.Context, s *store.Store, all []jobs.Job, v view) ([]jobs.Job, error) {
+func watch(ctx context.Context, s *store.Store, cfg config.Config, all []jobs.Job, v view) ([]jobs.Job, error) {
 	speeds := make([]app.Speed, len(all))
+	for i, j := range all {
+		speeds[i].Metadata = app.MetadataCost(cfg, j.Project)
+	}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
+	"headroom/config"
 	"headroom/jobs"
 )
 
@@ -20,6 +22,10 @@ const (
 // long wait does not count: it says nothing about how fast the job goes after it.
 // The zero value has seen nothing. It is not safe for concurrent use.
 type Speed struct {
+	// Metadata is what the metadata of a message costs over what its body does, for
+	// backfills that bring both one after the other; as much if zero.
+	Metadata float64
+
 	looks  []look // the oldest first
 	last   time.Time
 	waited time.Time // when the present wait was first seen; zero: none
@@ -28,14 +34,17 @@ type Speed struct {
 
 type look struct {
 	worked time.Duration // since the first look, without long waits
-	done   int64
+	done   float64       // see [Speed.Work]
 }
 
 // Look notes a job's progress at a moment, each later than the one before.
 func (s *Speed) Look(at time.Time, j jobs.Job) {
-	done := j.Progress.Done()
+	done, _ := s.Work(j)
 	if n := len(s.looks); n > 0 && done < s.looks[n-1].done {
-		*s = Speed{} // the job started over
+		*s = Speed{Metadata: s.Metadata} // the job started over
+	}
+	if n := len(s.looks); n > 0 && s.looks[n-1].done == 0 && !s.long() {
+		s.looks = nil // how long the first message took to come says nothing
 	}
 	now := look{done: done}
 	if n := len(s.looks); n > 0 {
@@ -77,7 +86,24 @@ func (s *Speed) idle(at time.Time) time.Duration {
 // long reports whether the job was in a long wait at the last look.
 func (s *Speed) long() bool { return !s.waited.IsZero() && s.until.Sub(s.waited) >= longWait }
 
-// PerSecond is the number of items done per second lately, 0 while unknown.
+// Work is how much a job has done and has left to do, in messages to fetch. Those
+// stored before are neither, and metadata ahead of a body counts for its share of
+// the cost. What is left is 0 while nobody knows.
+func (s *Speed) Work(j jobs.Job) (done, left float64) {
+	p, metadata := j.Progress, 0.0
+	if j.Filter.Format == jobs.FormatMetadataFirst {
+		metadata = cmp.Or(s.Metadata, 1)
+	}
+	done = float64(p.Done()-p.Known) + metadata*float64(p.Noted)
+	total, _ := Total(j)
+	if total == 0 {
+		return done, 0
+	}
+	unseen := total - (p.Done() - p.Stored) - p.Noted // of which not even the metadata came
+	return done, float64(max(0, total-p.Done())) + metadata*float64(max(0, unseen))
+}
+
+// PerSecond is how much of [Speed.Work] is done per second lately, 0 while unknown.
 func (s *Speed) PerSecond() float64 {
 	if len(s.looks) < 2 {
 		return 0
@@ -87,7 +113,7 @@ func (s *Speed) PerSecond() float64 {
 	if seconds <= 0 {
 		return 0
 	}
-	return float64(last.done-first.done) / seconds
+	return (last.done - first.done) / seconds
 }
 
 // ETA is how long the job still takes from the last look on: the rest of a long
@@ -99,7 +125,8 @@ func (s *Speed) ETA(j jobs.Job) (left time.Duration, known bool) {
 	if rate <= 0 || total == 0 || j.State.Terminal() {
 		return 0, false
 	}
-	seconds := float64(max(0, total-j.Progress.Done())) / rate
+	_, work := s.Work(j)
+	seconds := work / rate
 	left = time.Duration(min(seconds, 1e9) * float64(time.Second))
 	if s.long() {
 		left += max(0, s.until.Sub(s.last))
@@ -126,4 +153,21 @@ func Waiting(j jobs.Job) string {
 		return j.WaitingFor
 	}
 	return fmt.Sprintf("%s until %s", j.WaitingFor, j.WaitUntil.Local().Format(time.TimeOnly))
+}
+
+// MetadataCost is what the metadata of a message costs over what its body does, by
+// the prices that a project pays.
+func MetadataCost(cfg config.Config, project string) float64 {
+	projects, err := Projects(cfg)
+	if err != nil {
+		return 1
+	}
+	for _, list := range projects[project].Lists {
+		if list.API == "gmail" {
+			metadata, _ := list.Cost("gmail.users.messages.get", "metadata")
+			raw, _ := list.Cost("gmail.users.messages.get", "raw")
+			return float64(metadata) / float64(raw)
+		}
+	}
+	return 1
 }

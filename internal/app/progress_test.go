@@ -110,3 +110,48 @@ func TestWaitingSaysForWhat(t *testing.T) {
 		t.Errorf("Waiting of a running job = %q, want nothing", got)
 	}
 }
+
+// What was stored before costs nothing and says nothing about the speed.
+func TestKnownMessagesAreNoWork(t *testing.T) {
+	var s app.Speed
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	j := jobs.Job{State: jobs.Running, Checkpoint: jobs.Checkpoint{Listed: true}}
+	s.Look(now, j) // it takes its time to begin
+	j.Progress.Listed, j.Progress.Known = 1000, 800
+	for i := range int64(11) { // ten a second
+		j.Progress.Stored = 10 * i
+		s.Look(now.Add(time.Duration(50+i)*time.Second), j)
+	}
+	if left, known := s.ETA(j); !known || left != 10*time.Second {
+		t.Errorf("ETA = %s, %v, want 10s: 100 are done, and 100 are left at ten a second", left, known)
+	}
+}
+
+// The metadata of 1,000 messages is a third of the work that their bodies are.
+func TestETAOfMetadataFirst(t *testing.T) {
+	s := app.Speed{Metadata: 1.0 / 3}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	j := jobs.Job{State: jobs.Running, Filter: jobs.Filter{Format: jobs.FormatMetadataFirst}, Checkpoint: jobs.Checkpoint{Listed: true},
+		Progress: jobs.Progress{Listed: 1000}}
+	for i := range int64(31) { // of metadata thirty a second
+		j.Progress.Noted = 30 * i
+		s.Look(now.Add(time.Duration(i)*time.Second), j)
+	}
+	// 100 more at thirty a second, then 1,000 bodies at ten.
+	if left, known := s.ETA(j); !known || left.Round(time.Second) != 103*time.Second {
+		t.Errorf("ETA in the first pass = %s, %v, want 1m43s", left, known)
+	}
+	j.Progress.Noted = 1000
+	for i := range int64(121) {
+		j.Progress.Stored = min(600, 10*i)
+		s.Look(now.Add(time.Duration(34+i)*time.Second), j)
+		if i == 60 {
+			if left, known := s.ETA(j); !known || left.Round(time.Second) != 40*time.Second {
+				t.Errorf("ETA in the second pass = %s, %v, want 40s", left, known)
+			}
+		}
+	}
+	if done, left := s.Work(j); done < 933 || done > 934 || left != 400 {
+		t.Errorf("Work = %v done, %v left, want 933.3 and 400", done, left)
+	}
+}
