@@ -19,10 +19,10 @@ func newBench(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench NAME",
 		Short: "Measure what Headroom promises",
-		Long: `Run a benchmark (requeue, ledger, utilization or lanes) on real parts and print
-its figures: indented, or with --json as one JSON object, the last line on
-stdout. It starts the redis-server that it finds on PATH, unless --redis names
-one. docs/benchmarks.md explains the figures.
+		Long: `Run a benchmark (--list names them all) on real parts and print its figures:
+indented, or with --json as one JSON object, the last line on stdout. It starts the
+redis-server that it finds on PATH, unless --redis names one. docs/benchmarks.md
+explains the figures.
 
 Exit codes: 0 every promise was kept, 1 one was broken or the run failed, 2 wrong
 usage.`,

@@ -52,6 +52,8 @@ var All = []Benchmark{
 	{"requeue", "a slice that the quota refuses goes back to the queue, and nothing is lost by it", "2 min", requeue},
 	{"ledger", "a decision costs little whatever the window holds, and no minute exceeds its limit", "1 min", ledger},
 	{"utilization", "a backfill uses what its lane allows, Google refuses nothing, and the guard is why", "2 min", utilization},
+	{"backfill", "a backfill beside people takes hardly longer than the quota makes it, and fetches nothing twice", "2 min", backfill},
+	{"estimate", "what is said of a backfill before it starts, and at half of it, is what it comes to", "3 min", estimate},
 	{"lanes", "a backfill takes what people leave of a limit, and they hardly notice", "2 min", lanes},
 }
 
