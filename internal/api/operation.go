@@ -1,10 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -18,6 +20,7 @@ type Operation struct {
 	Status               int   // 200 if 0
 	Errors               []int // besides those that every operation has
 	Example, Request     any
+	Timeout              time.Duration // 10 s if 0
 }
 
 // Add adds an operation. In and Out are the types that huma reads from a request
@@ -33,11 +36,11 @@ func Add[In, Out any](a *API, op Operation, do func(context.Context, *In) (*Out,
 		Summary: op.Summary, Description: op.Description, DefaultStatus: ok,
 		Errors: a.errors(op), Responses: answers, MaxBodyBytes: maxBody + 1,
 	}, func(ctx context.Context, in *In) (*Out, error) {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
+		ctx, cancel := context.WithTimeout(ctx, cmp.Or(op.Timeout, timeout))
 		defer cancel()
 		out, err := do(ctx, in)
 		if err != nil {
-			return nil, a.problem(ctx, err)
+			return nil, a.problem(ctx, err, cmp.Or(op.Timeout, timeout))
 		}
 		return out, nil
 	})

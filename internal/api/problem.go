@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"headroom/jobs"
 
@@ -16,11 +17,11 @@ import (
 
 // problem is the answer to a request that could not be served. The text of an error
 // that nobody expected stays in the log.
-func (a *API) problem(ctx context.Context, err error) error {
+func (a *API) problem(ctx context.Context, err error, within time.Duration) error {
 	status := a.status(err)
 	switch {
 	case status == http.StatusGatewayTimeout:
-		return huma.NewError(status, fmt.Sprintf("no answer within %s; ask again, or for less at once", timeout))
+		return huma.NewError(status, fmt.Sprintf("no answer within %s; ask again, or for less at once", within))
 	case status != http.StatusInternalServerError:
 		return huma.NewError(status, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

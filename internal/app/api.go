@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"headroom/config"
 	"headroom/internal/api"
 	"headroom/jobs"
 	"headroom/quota"
@@ -18,6 +19,7 @@ import (
 func (a *App) newAPI() *api.API {
 	backend := apiBackend{a}
 	i := api.New(api.Options{Backend: backend, Version: a.opts.Version, Hosts: a.cfg.Web.Hosts, Log: a.opts.Log})
+	backend.addEstimate(i)
 	backend.addQuota(i)
 	return i
 }
@@ -46,7 +48,12 @@ func (b apiBackend) Status(err error) int {
 	_, unknownName := errors.AsType[*UnknownNameError](err)
 	_, noSync := errors.AsType[*noSyncError](err)
 	_, unavailable := errors.AsType[*unavailableError](err)
+	_, google := errors.AsType[*jobs.CallError](err)
+	_, denied := errors.AsType[*quota.DeniedError](err)
+	_, settings := errors.AsType[*config.InvalidError](err)
 	return max(
+		is(google, http.StatusBadGateway),
+		is(denied || settings, http.StatusServiceUnavailable),
 		is(refused || unknownProject, http.StatusUnprocessableEntity),
 		is(unknownName, http.StatusNotFound),
 		is(noSync, http.StatusConflict),

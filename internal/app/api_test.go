@@ -477,8 +477,8 @@ func TestAPIDescribesItself(t *testing.T) {
 			}
 		}
 	}
-	if len(ids) != 19 {
-		t.Errorf("%d operations are described, want 19", len(ids))
+	if len(ids) != 20 {
+		t.Errorf("%d operations are described, want 20", len(ids))
 	}
 }
 
@@ -587,4 +587,22 @@ func TestTheAPIsOperationsAreDocumented(t *testing.T) {
 	for name := range documented {
 		t.Errorf("docs/api.md has %s, which does not exist", name)
 	}
+}
+
+func TestAPIEstimatesLikeTheCommand(t *testing.T) {
+	r := newRig(t, 120)
+	s := serve(t, func(cfg *config.Config) {
+		cfg.Google, cfg.Scale = r.cfg.Google, r.cfg.Scale
+	})
+	s.fails(404, "unknown account", "POST", "/estimates", map[string]any{"account": ann})
+	ask[jobs.Account](s, 201, "POST", "/accounts", map[string]string{"email": ann, "project": "main"})
+	if got := ask[app.Estimate](s, 200, "POST", "/estimates", map[string]any{"account": ann, "sample": 2}); got.Messages.Value != 120 || got.Bytes == nil || len(got.Prices) == 0 {
+		t.Errorf("estimate = %+v", got)
+	}
+	s.fails(422, "body.sample: expected number <= 10", "POST", "/estimates", map[string]any{"account": ann, "sample": 11})
+	if got := ask[page[jobs.Job]](s, 200, "GET", "/backfills", nil); len(got.Items) != 0 {
+		t.Errorf("an estimate has left %+v", got)
+	}
+	ask[jobs.Account](s, 201, "POST", "/accounts", map[string]string{"email": "bob@example.com", "project": "main"})
+	s.fails(502, "", "POST", "/estimates", map[string]any{"account": "bob@example.com"})
 }
