@@ -153,9 +153,9 @@ func TestWatchThatIsInterruptedSaysSo(t *testing.T) {
 
 func TestBarsEndWhateverBecameOfTheJobs(t *testing.T) {
 	all := []jobs.Job{
-		{ID: "1", Account: "ann@example.com", State: jobs.Running},
-		{ID: "2", Account: "bob@example.com", State: jobs.Running},
-		{ID: "3", Account: "cyd@example.com", State: jobs.Running},
+		{ID: jobs.BackfillID("ann@example.com"), Account: "ann@example.com", State: jobs.Running},
+		{ID: jobs.BackfillID("bob@example.com"), Account: "bob@example.com", State: jobs.Running},
+		{ID: jobs.BackfillID("cyd@example.com"), Account: "cyd@example.com", State: jobs.Running},
 	}
 	var out bytes.Buffer
 	b := newBars(&out, all)
