@@ -40,7 +40,7 @@ type Estimate struct {
 	Bytes    *Figure `json:"bytes"`    // of raw messages to fetch; null: nobody asked
 
 	Plan   []Step   `json:"plan"` // the calls, in their order
-	Why    string   `json:"why"`  // it is the plan with the least units
+	Why    string   `json:"why"`  // it is this plan, for people
 	Prices []Priced `json:"prices"`
 
 	Spent int64 `json:"spent"` // units that asking cost, by the project's own prices
@@ -84,6 +84,9 @@ const estimateWait = 20 * time.Second
 func (e Estimator) Estimate(ctx context.Context, email string, filter jobs.Filter, o EstimateOptions) (Estimate, error) {
 	if o.Sample < 0 || o.Sample > MostSampled {
 		return Estimate{}, fmt.Errorf("a sample of %d messages is not from 0 to %d", o.Sample, MostSampled)
+	}
+	if err := filter.Validate(); err != nil {
+		return Estimate{}, err
 	}
 	account, err := e.Store.Account(ctx, email)
 	if err != nil {

@@ -51,8 +51,6 @@ func (s *survey) plan() []Step {
 	case jobs.FormatMetadataFirst:
 		get("labels and headers of all messages", "metadata")
 		get("raw messages", "raw")
-	case jobs.FormatFull:
-		get("parsed messages; large attachments come on top", "full")
 	default:
 		get("raw messages", "raw")
 	}
@@ -66,19 +64,18 @@ func (s *survey) why(list *quota.PriceList) string {
 	}
 	page, _ := list.Cost("gmail.users.messages.list", "")
 	text := fmt.Sprintf("A page of 500 ids costs %d units, so that known messages cost next to nothing.", page)
-	thread := func(format string) string {
-		one, _ := list.Cost("gmail.users.messages.get", format)
-		many, _ := list.Cost("gmail.users.threads.get", format)
-		return fmt.Sprintf("threads.get costs %d units, messages.get %d: it would pay from %d messages a thread on, and the mailbox has %.1f.",
-			many, one, many/one+1, float64(s.messages.Most+s.hidden)/float64(max(1, s.threads)))
+	if s.filter.Format != jobs.FormatMetadataFirst {
+		return text + " Raw messages come from messages.get only: threads.get has no format raw."
 	}
-	switch s.filter.Format {
-	case jobs.FormatMetadataFirst:
-		return text + " Raw messages come from messages.get only. For their metadata, " + thread("metadata")
-	case jobs.FormatFull:
-		return text + " " + thread("full")
+	one, _ := list.Cost("gmail.users.messages.get", "metadata")
+	many, _ := list.Cost("gmail.users.threads.get", "metadata")
+	pays, has := many/one+1, float64(s.all)/float64(max(1, s.threads))
+	text += fmt.Sprintf(" Raw messages come from messages.get only. For their metadata, threads.get costs %d units and messages.get %d: "+
+		"that pays from %d messages a thread on, and the mailbox has %.1f", many, one, pays, has)
+	if has < float64(pays) {
+		return text + "."
 	}
-	return text + " Raw messages come from messages.get only: threads.get has no format raw."
+	return text + "; workers go by messages all the same, so that each is done, or tried again, by itself."
 }
 
 // prices prices an estimate's plan by every price list of Gmail's, the project's own

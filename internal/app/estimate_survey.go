@@ -33,7 +33,7 @@ type survey struct {
 	spent   int64 // units
 
 	messages, known Figure
-	threads         int64 // of the whole mailbox
+	all, threads    int64 // messages and threads of the whole mailbox
 	hidden          int64 // messages in spam and trash, at most
 	ids             []string
 	stored          map[string]bool // of ids
@@ -63,7 +63,7 @@ func (s *survey) count(ctx context.Context) error {
 		return err
 	}
 	s.paid("getProfile", "")
-	s.threads = threads
+	s.all, s.threads = all, threads
 	var spam, trash int64
 	if !s.filter.SpamTrash {
 		if spam, err = s.label(ctx, "SPAM"); err != nil {
@@ -79,16 +79,16 @@ func (s *survey) count(ctx context.Context) error {
 	rest.First, rest.Labels = 0, nil
 	switch {
 	case !rest.Whole() || len(f.Labels) > 1:
-		return s.list(ctx, all)
+		return s.list(ctx)
 	case len(f.Labels) == 1:
-		return s.countLabel(ctx, all)
+		return s.countLabel(ctx)
 	}
 	// What lies in spam and in trash was counted twice.
 	s.messages = Figure{Value: all - s.hidden, Least: all - s.hidden, Most: all - max(spam, trash), How: "the profile's count"}
 	if !f.SpamTrash {
 		s.messages.How += " less those of spam and trash"
 	}
-	return s.countKnown(ctx, all, "")
+	return s.countKnown(ctx, "")
 }
 
 func (s *survey) label(ctx context.Context, label string) (int64, error) {
@@ -97,7 +97,7 @@ func (s *survey) label(ctx context.Context, label string) (int64, error) {
 }
 
 // countLabel counts by one label. What has it may lie in spam or trash.
-func (s *survey) countLabel(ctx context.Context, all int64) error {
+func (s *survey) countLabel(ctx context.Context) error {
 	label := s.filter.Labels[0]
 	n, err := s.label(ctx, label)
 	if err != nil {
@@ -108,21 +108,21 @@ func (s *survey) countLabel(ctx context.Context, all int64) error {
 		s.messages.Least = n
 	}
 	if float64(s.messages.Most-s.messages.Least) > sureEnough*float64(n) {
-		return s.list(ctx, all)
+		return s.list(ctx)
 	}
-	return s.countKnown(ctx, all, label)
+	return s.countKnown(ctx, label)
 }
 
 // countKnown counts what is stored of what was counted. Which of a mailbox are its
 // newest messages only a listing says.
-func (s *survey) countKnown(ctx context.Context, all int64, label string) error {
+func (s *survey) countKnown(ctx context.Context, label string) error {
 	bodies, err := s.Store.Bodies(ctx, s.account.Email, label, s.filter.SpamTrash || label == "SPAM" || label == "TRASH")
 	if err != nil {
 		return err
 	}
 	if first := s.filter.First; first > 0 && first < s.messages.Most {
 		if bodies.Count > 0 {
-			return s.list(ctx, all)
+			return s.list(ctx)
 		}
 		s.messages = Figure{min(first, s.messages.Value), min(first, s.messages.Least), first, "the newest of " + s.messages.How}
 	}
@@ -130,9 +130,9 @@ func (s *survey) countKnown(ctx context.Context, all int64, label string) error 
 	return nil
 }
 
-// list counts by listing ids, up to a bound. Of a mailbox of all messages no more
-// than that can be listed.
-func (s *survey) list(ctx context.Context, all int64) error {
+// list counts by listing ids, up to a bound. Never by what a listing says of its
+// size, which Google makes 201 whatever that is.
+func (s *survey) list(ctx context.Context) error {
 	search, seen, token := s.filter.Search(), map[string]bool{}, ""
 	first := s.filter.First
 	for page := range mostPages {
@@ -153,7 +153,7 @@ func (s *survey) list(ctx context.Context, all int64) error {
 			break
 		}
 		if page == mostPages-1 || answer.Next == token {
-			s.messages = Figure{max(n, all-s.hidden), n, all, fmt.Sprintf("more than the %d that were listed, at most the whole mailbox", n)}
+			s.messages = Figure{max(n, s.all-s.hidden), n, s.all, fmt.Sprintf("more than the %d that were listed, at most the whole mailbox", n)}
 		}
 		token = answer.Next
 	}

@@ -138,7 +138,7 @@ func estimate(ctx context.Context, o Options) (Figures, error) {
 var pricedLists = []struct {
 	prices string
 	limit  int64
-}{{"gmail-legacy", 900}, {"gmail-2026-05", 2400}, {"gmail-2026-10", 6000}}
+}{{"gmail-legacy", 720}, {"gmail-2026-05", 2400}, {"gmail-2026-10", 6000}}
 
 // A pricing is the estimates and backfills of some mailboxes by one price list.
 type pricing struct {
