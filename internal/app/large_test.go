@@ -12,19 +12,19 @@ import (
 	"headroom/jobs"
 )
 
-// TestLargeMessagesNeedLittleMemory brings 25 messages of 35 MB, ten at a time,
+// TestLargeMessagesNeedLittleMemory brings 12 messages of 35 MB, ten at a time,
 // with a worker whose memory is bounded, and asks the operating system how much
 // it took at most.
 func TestLargeMessagesNeedLittleMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 875 MB")
+		t.Skip("writes 420 MB")
 	}
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
-	const many, size, most = 25, 35_000_000, 450 << 10 // KiB
+	const many, size, most = 12, 35_000_000, 450 << 10 // KiB
 	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
 	for range many {
 		r.fake.Mailbox(ann).AddLarge(size)
