@@ -34,14 +34,16 @@ type BackfillFigures struct {
 	// Ratio is the time from a job's start to its end over the least that it can
 	// take: the units that it and people spent, at the lane's ceiling, which both
 	// fill. It is the worst of the mailboxes' under the three meters.
-	Ratio    float64       `json:"ratio"`
-	Refused  int64         `json:"refused_by_google"`
-	Denied   int64         `json:"interactive_denied"`
-	Refetch  float64       `json:"refetched_ratio"` // of messages, how many were fetched again
-	Calls    int64         `json:"interactive_calls"`
-	Messages int64         `json:"messages"`
-	Stored   int64         `json:"stored"`
-	Crawls   []CrawlReport `json:"crawls"`
+	Ratio   float64 `json:"ratio"`
+	Refused int64   `json:"refused_by_google"`
+	Denied  int64   `json:"interactive_denied"`
+	// DeniedBy counts the denied calls by the limit and what of it bound.
+	DeniedBy map[string]int64 `json:"interactive_denied_by"`
+	Refetch  float64          `json:"refetched_ratio"` // of messages, how many were fetched again
+	Calls    int64            `json:"interactive_calls"`
+	Messages int64            `json:"messages"`
+	Stored   int64            `json:"stored"`
+	Crawls   []CrawlReport    `json:"crawls"`
 
 	Targets
 	Seconds float64 `json:"seconds"`
@@ -102,7 +104,7 @@ func backfill(ctx context.Context, o Options) (Figures, error) {
 	}
 	defer os.RemoveAll(folder)
 
-	f := &BackfillFigures{Bench: "backfill"}
+	f := &BackfillFigures{Bench: "backfill", DeniedBy: map[string]int64{}}
 	// One after the other: together they would measure the machine.
 	for i, meter := range meters {
 		c := crawl{
@@ -186,7 +188,10 @@ func (c crawl) report(done []jobs.Job, people *people, meter fakegoogle.Report) 
 	f := c.figures
 	f.Messages += int64(c.mailboxes * c.messages)
 	f.Refused += meter.Refused()
-	f.Denied += people.denied
+	for why, n := range people.denied {
+		f.Denied += n
+		f.DeniedBy[why] += n
+	}
 	f.Refetch = round(max(f.Refetch, float64(meter.Refetched())/float64(c.mailboxes*c.messages)))
 	for _, job := range done {
 		user := meter.User(job.Account)

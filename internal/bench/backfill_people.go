@@ -24,7 +24,7 @@ type people struct {
 
 	mu     sync.Mutex
 	calls  []visit
-	denied int64
+	denied map[string]int64 // by limit and what of it bound
 }
 
 // visit is a call that was admitted.
@@ -35,7 +35,7 @@ type visit struct {
 }
 
 func newPeople(s *site, scale int) *people {
-	p := &people{url: s.url, scale: scale, conns: http.DefaultTransport.(*http.Transport).Clone()}
+	p := &people{url: s.url, scale: scale, denied: map[string]int64{}, conns: http.DefaultTransport.(*http.Transport).Clone()}
 	p.client = &http.Client{Timeout: 30 * time.Second,
 		Transport: &quota.Transport{Base: p.conns, Ledger: s.process.Ledger(), Observe: p.observe}}
 	return p
@@ -44,8 +44,8 @@ func newPeople(s *site, scale int) *people {
 func (p *people) observe(o quota.Observation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, denied := errors.AsType[*quota.DeniedError](o.Err); denied {
-		p.denied++
+	if denied, ok := errors.AsType[*quota.DeniedError](o.Err); ok {
+		p.denied[fmt.Sprintf("%s (%s)", denied.Limit, denied.Bound)]++
 	} else if o.Err == nil {
 		p.calls = append(p.calls, visit{time.Now(), o.Caller.User, o.Cost})
 	}

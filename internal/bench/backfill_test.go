@@ -9,7 +9,7 @@ import (
 
 // Small backfills beside people: a whole process, and the fake's own account.
 func TestCrawl(t *testing.T) {
-	f := &BackfillFigures{}
+	f := &BackfillFigures{DeniedBy: map[string]int64{}}
 	told := 0.0
 	c := crawl{
 		siteSettings: siteSettings{prices: "gmail-2026-05", meter: "sliding", scale: 20, limit: 3000, redisURL: realRedis.URL(), folder: t.TempDir()},
