@@ -22,6 +22,7 @@ type Config struct {
 	Store     Store     `yaml:"store"`
 	Worker    Worker    `yaml:"worker"`
 	Scheduler Scheduler `yaml:"scheduler"`
+	Fairness  Fairness  `yaml:"fairness"`
 	Sync      Sync      `yaml:"sync"`
 	Web       Web       `yaml:"web"`
 	Metrics   Metrics   `yaml:"metrics"`

@@ -11,13 +11,16 @@ import (
 )
 
 // Keys lists the dotted key of every setting, in the order of the types. Names
-// that the user chooses appear as <name> (of a project), <list> (of a price list)
-// and <method> (of an API).
+// that the user chooses appear as <name> (of a project), <list> (of a price list),
+// <method> (of an API), <class> and <tenant>.
 func Keys() []string {
 	var keys []string
 	walkKeys(reflect.TypeFor[Config](), "", func(key string, _ reflect.Type) { keys = append(keys, key) })
 	return keys
 }
+
+// tenantType is what the names of tenants stand for, which may hold dots.
+var tenantType = reflect.TypeFor[Tenant]()
 
 // costType is a setting of its own, although it is a struct.
 var costType = reflect.TypeFor[Cost]()
@@ -36,6 +39,10 @@ func walkKeys(t reflect.Type, path string, visit func(string, reflect.Type)) {
 			name = "<name>"
 		case costType:
 			name = "<method>"
+		case reflect.TypeFor[Class]():
+			name = "<class>"
+		case tenantType:
+			name = "<tenant>"
 		}
 		walkKeys(t.Elem(), joinKey(path, name), visit)
 	default:
@@ -59,6 +66,9 @@ func set(v reflect.Value, key []string, text string) error {
 	case v.Kind() == reflect.Map && len(key) > 0:
 		if v.Type().Elem() == costType {
 			key = []string{strings.Join(key, ".")} // the dots are the method's
+		}
+		if last := len(key) - 1; v.Type().Elem() == tenantType && last > 0 {
+			key = []string{strings.Join(key[:last], "."), key[last]}
 		}
 		elem := reflect.New(v.Type().Elem()).Elem()
 		if old := v.MapIndex(reflect.ValueOf(key[0])); old.IsValid() {

@@ -34,6 +34,7 @@ func (c Config) Validate() error {
 	p.check(c.Quota.FailOpen >= 0 && c.Quota.FailOpen <= 1, "quota.fail_open", "must be a share of each limit from 0 (none) to 1, not %v", c.Quota.FailOpen)
 	p.check(c.Store.Path != "", "store.path", "must not be empty")
 	c.Worker.validate(&p)
+	c.Fairness.validate(&p)
 	_, err := ParseTick(c.Scheduler.Tick)
 	p.check(err == nil, "scheduler.tick", "must be a cron specification such as \"@every 2s\" (%v)", err)
 	p.check(c.Sync.Interval == 0 || c.Sync.Interval >= time.Second, "sync.interval",

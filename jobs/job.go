@@ -46,7 +46,9 @@ func (s State) Live() bool { return s != Paused && !s.Terminal() }
 // (Project, Email).
 type Account struct {
 	Email     string    `json:"email"`
-	Project   string    `json:"project"` // a Google Cloud project named in the settings
+	Project   string    `json:"project"`         // a Google Cloud project named in the settings
+	Tenant    string    `json:"tenant"`          // whose share of the quota it has
+	Class     string    `json:"class,omitempty"` // of priority, named in the settings; the tenant's if empty
 	CreatedAt time.Time `json:"created_at"`
 }
 
@@ -95,6 +97,8 @@ type Job struct {
 	Slice      int64      `json:"slice"`            // the slice that is next or running
 	Checkpoint Checkpoint `json:"checkpoint"`
 	Progress   Progress   `json:"progress"`
+	Place      Place      `json:"place,omitempty"` // "wanted": the job waits for its turn
+	Units      int64      `json:"units"`           // of quota, spent by its slices
 
 	WaitingFor string    `json:"waiting_for,omitempty"` // the limit, or the fault, that the job waits for
 	WaitUntil  time.Time `json:"wait_until,omitzero"`

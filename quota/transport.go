@@ -96,6 +96,9 @@ func (t *Transport) charge(r *http.Request, f *trip) (*http.Request, error) {
 		err = t.admitNow(f)
 	}
 	waited := time.Since(start)
+	if err == nil {
+		tally(f.ctx, p.cost)
+	}
 	t.Ledger.metrics.waits.WithLabelValues(string(c.Lane)).Observe(waited.Seconds())
 	if t.Observe != nil {
 		t.Observe(Observation{Caller: c, Call: p.call, Cost: p.cost, Waited: waited, Err: err})

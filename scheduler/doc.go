@@ -3,9 +3,22 @@
 // them, so that work survives a dead worker, a wiped Redis and an archived
 // task. It does no work itself and knows nothing of Google or of quota.
 //
+// Of backfills, there is a task for those only that have a place. [Admission] gives
+// the places out, so that classes, tenants and accounts come by their shares of the
+// quota, and the queue holds only what is at work.
+//
+//	            given a place                 yields: another's turn is next
+//	wanted ───────────────────────► held ───────────────────────► yields
+//	   ▲                            │  ▲        nobody waits any more │
+//	   │                            │  └──────────────────────────────┤
+//	   │ resumed, started again     ▼                                 │
+//	   └───────────────────────── rests          the slice has ended  │
+//	   └──────────────────────────────────────────────────────────────┘
+//
 // What a tick does with a live job:
 //
 //	lease  task              action
+//	none   none, and no place leave it: it waits for its turn
 //	live   any               leave it: its owner is at work
 //	ended  any               take over (epoch+1), put     cause lease-expired
 //	none   none              put                          cause task-missing

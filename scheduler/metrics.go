@@ -43,3 +43,37 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	return m
 }
+
+type admissionMetrics struct {
+	taken, waiting *prometheus.GaugeVec
+	admitted       *prometheus.CounterVec
+	errors         prometheus.Counter
+	seconds        prometheus.Histogram
+}
+
+func newAdmissionMetrics(reg prometheus.Registerer) *admissionMetrics {
+	f := promauto.With(reg)
+	return &admissionMetrics{
+		taken: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headroom_scheduler_places_taken",
+			Help: "Backfills that have a place, by project.",
+		}, []string{"project"}),
+		waiting: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headroom_scheduler_places_wanted",
+			Help: "Backfills that wait for a place, by project.",
+		}, []string{"project"}),
+		admitted: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_scheduler_admissions_total",
+			Help: "Places given to backfills, by project.",
+		}, []string{"project"}),
+		errors: f.NewCounter(prometheus.CounterOpts{
+			Name: "headroom_scheduler_admission_errors_total",
+			Help: "Rounds of giving out places that failed.",
+		}),
+		seconds: f.NewHistogram(prometheus.HistogramOpts{
+			Name:    "headroom_scheduler_admission_seconds",
+			Help:    "How long a round of giving out places took.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}),
+	}
+}

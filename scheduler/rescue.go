@@ -98,6 +98,9 @@ func (t *tick) err() error {
 
 // mend does what the table of the package comment says for one job.
 func (t *tick) mend(ctx context.Context, job jobs.Job) error {
+	if job.LeaseUntil.IsZero() && job.Place == jobs.PlaceWanted {
+		return nil // it is to have no task until it is given a place
+	}
 	if !job.LeaseUntil.IsZero() {
 		if t.now.Before(job.LeaseUntil) {
 			return nil
@@ -156,7 +159,7 @@ func (t *tick) takeOver(ctx context.Context, job jobs.Job, why cause) error {
 	if err != nil {
 		return err
 	}
-	if !taken.State.Live() { // somebody wanted it paused or cancelled, and it is now
+	if !taken.State.Live() || taken.Place == jobs.PlaceWanted { // somebody wanted it so, and it is now
 		return nil
 	}
 	return t.put(ctx, taken, why)

@@ -23,6 +23,7 @@ func (s *slice) conclude(ctx context.Context, end ending, outcome string) (strin
 	if outcome == "" {
 		outcome = name
 	}
+	s.account(ctx)
 	err := s.write(ctx, end)
 	if errors.Is(err, jobs.ErrStale) {
 		return "lost", nil
@@ -34,6 +35,18 @@ func (s *slice) conclude(ctx context.Context, end ending, outcome string) (strin
 		outcome = string(s.left)
 	}
 	return outcome, err
+}
+
+// account notes what the slice has spent. Nothing but the shares of others hangs
+// on it, so a slice that cannot is none the worse.
+func (s *slice) account(ctx context.Context) {
+	units := s.spent.Take()
+	if units == 0 {
+		return
+	}
+	if err := s.opts.Store.Charge(ctx, s.ref, units); err != nil && !errors.Is(err, jobs.ErrStale) {
+		s.log.Warn("what a slice has spent was not noted", zap.String("job", s.job.ID), zap.Int64("units", units), zap.Error(err))
+	}
 }
 
 func (s *slice) write(ctx context.Context, end ending) error {
@@ -63,7 +76,7 @@ func (s *slice) handOver(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("end slice %s: %w", s.ref.TaskID(), err)
 	}
-	if s.rests(job) {
+	if s.rests(job) || job.Place == jobs.PlaceWanted {
 		return nil
 	}
 	return s.queue.Put(ctx, job.Ref())
@@ -133,7 +146,7 @@ func (s *slice) park(ctx context.Context, p jobs.Park, wait time.Duration) error
 	if err != nil {
 		return fmt.Errorf("park job %s, which waits for %s: %w", s.job.ID, p.For, err)
 	}
-	if s.rests(job) {
+	if s.rests(job) || job.Place == jobs.PlaceWanted {
 		return nil
 	}
 	return &ParkedError{Job: s.job.ID, For: p.For, Until: p.Until, Delay: max(wait, 0)}
@@ -146,6 +159,9 @@ func (s *slice) finish(ctx context.Context, f jobs.Finish) error {
 	}
 	s.left = job.State
 	if job.State.Live() { // items of it are to be tried again
+		if job.Place == jobs.PlaceWanted {
+			return nil
+		}
 		return s.queue.Put(ctx, job.Ref())
 	}
 	if job.Short() {

@@ -54,6 +54,9 @@ type Store interface {
 	// Commit records results in one transaction.
 	Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Result) (jobs.Job, error)
 
+	// Charge notes units of quota that the slice has spent.
+	Charge(ctx context.Context, ref jobs.TaskRef, units int64) error
+
 	// EndSlice, Park and Finish give the lease back. They bring a job that is
 	// wanted in another state there, which the returned row tells: then no task
 	// carries it any more.

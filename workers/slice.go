@@ -39,7 +39,8 @@ type slice struct {
 	over     time.Time // when to start no more work
 	progress bool      // something was committed
 	lasting  recollection
-	unlisted *ending    // why the listing did not end; what it brought is fetched first
+	unlisted *ending // why the listing did not end; what it brought is fetched first
+	spent    quota.Tally
 	left     jobs.State // the state that the slice has left the job in; "": not yet, or lost
 
 	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
@@ -85,6 +86,9 @@ func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
 		next := ref.Next()
 		if job.ID != "" {
 			next = job.Ref() // the row may be further still
+		}
+		if job.Place == jobs.PlaceWanted {
+			return "done-before", nil
 		}
 		return "done-before", h.queue.Put(ctx, next)
 	case errors.Is(err, jobs.ErrHeld):
@@ -150,6 +154,7 @@ func (s *slice) work(ctx context.Context) (end ending) {
 	}
 	calls, done := s.callContext(ctx)
 	defer done()
+	calls = quota.WithTally(calls, &s.spent)
 	s.box, err = s.opts.Google.Mailbox(calls, account, s.lane, inPlace)
 	if err != nil {
 		return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"text/tabwriter"
@@ -15,13 +16,60 @@ import (
 func newAccount(g *globals) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "account",
-		Short:   "Add and list the Google users whose data is fetched",
+		Short:   "Add, assign and list the Google users whose data is fetched",
 		Example: "  headroom account list",
-	}, newAccountAdd(g), newAccountList(g))
+	}, newAccountAdd(g), newAccountSet(g), newAccountList(g))
+}
+
+// assignment is what the flags say of an account's shares.
+func assignment(cmd *cobra.Command) *app.Assignment {
+	as := &app.Assignment{}
+	text := func(to **string, name, usage string) {
+		cmd.Flags().Func(name, usage, func(s string) error { *to = &s; return nil })
+	}
+	text(&as.Tenant, "tenant", "whose share of the quota the account has, a `NAME` (default the domain of its address)")
+	text(&as.Class, "class", "priority class, a `NAME` in fairness.classes of the settings (default the tenant's)")
+	return as
+}
+
+func newAccountSet(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set EMAIL",
+		Short: "Change the tenant or the priority class of an account",
+		Long: `Change whose share of the quota an account has, or its priority class. An empty
+name goes back to the domain of the address, or to the class of the tenant. It
+holds within seconds, for backfills that are under way too.
+
+Exit codes: 0 changed, 1 failed (no such account or class), 2 wrong usage or
+settings.`,
+		Example: "  headroom account set ann@example.com --tenant acme --class urgent",
+		Args:    arguments(cobra.ExactArgs(1)),
+	}
+	as := assignment(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if as.Tenant == nil && as.Class == nil {
+			return usagef("nothing to change; name --tenant or --class")
+		}
+		cfg, log, err := g.setUp(cmd)
+		if err != nil {
+			return err
+		}
+		account, err := app.AssignAccount(cmd.Context(), cfg, args[0], *as, log)
+		if err != nil {
+			return err
+		}
+		if g.json {
+			return printJSON(cmd, account)
+		}
+		cmd.Printf("%s is of tenant %s, class %s\n", account.Email, account.Tenant, cmp.Or(account.Class, "of the tenant"))
+		return nil
+	}
+	return cmd
 }
 
 func newAccountAdd(g *globals) *cobra.Command {
 	var project string
+	var as *app.Assignment
 	cmd := &cobra.Command{
 		Use:   "add EMAIL --project PROJECT",
 		Short: "Add an account",
@@ -44,7 +92,7 @@ Exit codes: 0 added, 1 failed (the account exists, the project is unknown),
 			if err != nil {
 				return err
 			}
-			account, err := app.AddAccount(cmd.Context(), cfg, email, project, log)
+			account, err := app.AddAccountAs(cmd.Context(), cfg, email, project, *as, log)
 			if err != nil {
 				return err
 			}
@@ -57,6 +105,7 @@ Exit codes: 0 added, 1 failed (the account exists, the project is unknown),
 		},
 	}
 	cmd.Flags().StringVar(&project, "project", "", "Google Cloud project, by its name in the settings")
+	as = assignment(cmd)
 	return cmd
 }
 
@@ -64,7 +113,7 @@ func newAccountList(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List all accounts",
-		Long: `List all accounts with their Google Cloud project.
+		Long: `List all accounts with their Google Cloud project, tenant and priority class.
 
 Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom account list --json",
@@ -87,9 +136,9 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 				return printJSON(cmd, append([]jobs.Account{}, accounts...))
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "ACCOUNT\tPROJECT\tADDED")
+			fmt.Fprintln(w, "ACCOUNT\tPROJECT\tTENANT\tCLASS\tADDED")
 			for _, a := range accounts {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", a.Email, a.Project, a.CreatedAt.Local().Format(time.DateTime))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.Email, a.Project, a.Tenant, cmp.Or(a.Class, "-"), a.CreatedAt.Local().Format(time.DateTime))
 			}
 			return w.Flush()
 		},

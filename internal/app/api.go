@@ -86,7 +86,7 @@ func (b apiBackend) Account(ctx context.Context, email string) (jobs.Account, er
 }
 
 func (b apiBackend) AddAccount(ctx context.Context, email, project string) (jobs.Account, error) {
-	return addAccount(ctx, b.cfg, b.store, email, project)
+	return addAccount(ctx, b.cfg, b.store, email, project, Assignment{})
 }
 
 func (b apiBackend) Backfills(ctx context.Context, f jobs.JobFilter, afterID string, limit int) ([]jobs.Job, error) {

@@ -239,6 +239,9 @@ func (a *App) addScheduler() error {
 		return err
 	}
 	a.parts = append(a.parts, part{"scheduler", s.Run})
+	if err := a.addAdmission(queues); err != nil {
+		return err
+	}
 	return a.addSyncs(queues)
 }
 

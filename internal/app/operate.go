@@ -38,8 +38,17 @@ func OpenStore(ctx context.Context, cfg config.Config, log *zap.Logger) (*store.
 
 // AddAccount stores an account, making the store where there is none. The error
 // is [jobs.ErrExists] when the account is there already.
-func AddAccount(ctx context.Context, cfg config.Config, email, project string, log *zap.Logger) (account jobs.Account, err error) {
+func AddAccount(ctx context.Context, cfg config.Config, email, project string, log *zap.Logger) (jobs.Account, error) {
+	return AddAccountAs(ctx, cfg, email, project, Assignment{}, log)
+}
+
+// AddAccountAs is [AddAccount] for an account with a tenant or priority class of its
+// own.
+func AddAccountAs(ctx context.Context, cfg config.Config, email, project string, as Assignment, log *zap.Logger) (account jobs.Account, err error) {
 	if _, err := Projects(cfg); err != nil {
+		return jobs.Account{}, err
+	}
+	if err := as.validate(cfg); err != nil { // before a store is made
 		return jobs.Account{}, err
 	}
 	if err := knownProject(cfg, project); err != nil {
@@ -50,15 +59,25 @@ func AddAccount(ctx context.Context, cfg config.Config, email, project string, l
 		return jobs.Account{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return addAccount(ctx, cfg, s, email, project)
+	return addAccount(ctx, cfg, s, email, project, as)
 }
 
-// addAccount is [AddAccount] where the store is open.
-func addAccount(ctx context.Context, cfg config.Config, s *store.Store, email, project string) (jobs.Account, error) {
+// addAccount is [AddAccountAs] where the store is open.
+func addAccount(ctx context.Context, cfg config.Config, s *store.Store, email, project string, as Assignment) (jobs.Account, error) {
+	if err := as.validate(cfg); err != nil {
+		return jobs.Account{}, err
+	}
 	if err := knownProject(cfg, project); err != nil {
 		return jobs.Account{}, err
 	}
-	err := s.AddAccount(ctx, jobs.Account{Email: email, Project: project})
+	account := jobs.Account{Email: email, Project: project}
+	if as.Tenant != nil {
+		account.Tenant = *as.Tenant
+	}
+	if as.Class != nil {
+		account.Class = *as.Class
+	}
+	err := s.AddAccount(ctx, account)
 	if errors.Is(err, jobs.ErrExists) {
 		return jobs.Account{}, fmt.Errorf("%w; start its backfill with: headroom backfill start %s", err, email)
 	}

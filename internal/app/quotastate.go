@@ -124,8 +124,12 @@ func (r *QuotaReader) waitingJobs(ctx context.Context) ([]WaitingJob, error) {
 	live, err := r.store.LiveJobs(ctx)
 	for _, j := range live {
 		mine := j.Account == r.subject.account || r.subject.account == "" && j.Project == r.subject.project
-		if mine && j.State == jobs.Waiting {
+		switch {
+		case !mine:
+		case j.State == jobs.Waiting:
 			waiting = append(waiting, WaitingJob{j.ID, j.Account, j.WaitingFor, j.WaitUntil})
+		case j.Place == jobs.PlaceWanted:
+			waiting = append(waiting, WaitingJob{ID: j.ID, Account: j.Account, For: "its turn among the project's backfills"})
 		}
 	}
 	return waiting, err

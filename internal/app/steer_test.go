@@ -221,6 +221,10 @@ func TestStartingAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	queue := jobs.Queue{Client: asynq.NewClientFromRedisClient(rdb), Name: "backfill"}
+	if err := queue.Put(t.Context(), first.Ref()); err != nil {
+		t.Fatal(err)
+	}
 	if err := asynq.NewInspectorFromRedisClient(rdb).ArchiveTask("backfill", first.Ref().TaskID()); err != nil {
 		t.Fatal(err)
 	}

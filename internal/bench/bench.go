@@ -55,6 +55,7 @@ var All = []Benchmark{
 	{"backfill", "a backfill beside people takes hardly longer than the quota makes it, and fetches nothing twice", "2 min", backfill},
 	{"estimate", "what is said of a backfill before it starts, and at half of it, is what it comes to", "3 min", estimate},
 	{"lanes", "a backfill takes what people leave of a limit, and they hardly notice", "2 min", lanes},
+	{"fairness", "a tenant with many mailboxes does not hold up small ones that come later", "3 min", fairness},
 }
 
 // Find returns the benchmark of a name.

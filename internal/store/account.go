@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"headroom/jobs"
 )
@@ -19,8 +20,8 @@ func (s *Store) AddAccount(ctx context.Context, a jobs.Account) error {
 		return fmt.Errorf("account %q names no Google Cloud project", email)
 	}
 	return s.write(ctx, func(ctx context.Context, x *tx) error {
-		res, err := x.ExecContext(ctx, `INSERT INTO accounts (email, project, created_at) VALUES (?, ?, ?)
-			ON CONFLICT (email) DO NOTHING`, email, a.Project, x.now)
+		res, err := x.ExecContext(ctx, `INSERT INTO accounts (email, project, tenant, class, created_at) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (email) DO NOTHING`, email, a.Project, clean(a.Tenant), clean(a.Class), x.now)
 		if err != nil {
 			return fmt.Errorf("add account %q: %w", email, err)
 		}
@@ -35,8 +36,7 @@ func (s *Store) AddAccount(ctx context.Context, a jobs.Account) error {
 // address does not matter.
 func (s *Store) Account(ctx context.Context, email string) (jobs.Account, error) {
 	var a jobs.Account
-	err := s.reader.QueryRowContext(ctx, "SELECT email, project, created_at FROM accounts WHERE email = ?", normal(email)).
-		Scan(&a.Email, &a.Project, millis{&a.CreatedAt})
+	err := scanAccount(s.reader.QueryRowContext(ctx, selectAccount+"WHERE email = ?", normal(email)).Scan, &a)
 	if err != nil {
 		return jobs.Account{}, fmt.Errorf("account %q: %w", email, notFound(err))
 	}
@@ -45,9 +45,49 @@ func (s *Store) Account(ctx context.Context, email string) (jobs.Account, error)
 
 // Accounts lists all accounts by address.
 func (s *Store) Accounts(ctx context.Context) ([]jobs.Account, error) {
-	return list(ctx, s, func(scan func(...any) error, a *jobs.Account) error {
-		return scan(&a.Email, &a.Project, millis{&a.CreatedAt})
-	}, "SELECT email, project, created_at FROM accounts ORDER BY email")
+	return list(ctx, s, scanAccount, selectAccount+"ORDER BY email")
+}
+
+// AssignAccount gives an account another tenant or priority class, where they are
+// not nil; "" stands for the address' domain and for the tenant's class. It holds
+// with the next place that is given out. The error is [jobs.ErrNotFound] when there
+// is no such account.
+func (s *Store) AssignAccount(ctx context.Context, email string, tenant, class *string) error {
+	text := func(s *string) any {
+		if s == nil {
+			return nil
+		}
+		return clean(*s)
+	}
+	return s.write(ctx, func(ctx context.Context, x *tx) error {
+		res, err := x.ExecContext(ctx, "UPDATE accounts SET tenant = COALESCE(?, tenant), class = COALESCE(?, class) WHERE email = ?",
+			text(tenant), text(class), normal(email))
+		if err != nil {
+			return fmt.Errorf("assign account %q: %w", email, err)
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return fmt.Errorf("account %q: %w", email, orElse(err, jobs.ErrNotFound))
+		}
+		return nil
+	})
+}
+
+const selectAccount = "SELECT email, project, tenant, class, created_at FROM accounts "
+
+func scanAccount(scan func(...any) error, a *jobs.Account) error {
+	err := scan(&a.Email, &a.Project, &a.Tenant, &a.Class, millis{&a.CreatedAt})
+	a.Tenant = tenantOf(a.Tenant, a.Email)
+	return err
+}
+
+// tenantOf is the tenant of an account: its address' domain unless somebody named
+// another.
+func tenantOf(named, email string) string {
+	if named != "" {
+		return named
+	}
+	_, domain, _ := strings.Cut(email, "@")
+	return domain
 }
 
 // normal is the form of an address in the store.

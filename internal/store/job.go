@@ -69,8 +69,9 @@ func (x *tx) insertBackfill(ctx context.Context, email, project string, filter j
 	if err != nil {
 		return nil, fmt.Errorf("encode filter: %w", err)
 	}
-	_, err = x.ExecContext(ctx, `INSERT INTO jobs (id, kind, account, project, filter, state, live, epoch, created_at, updated_at)
-		VALUES (?, ?, ?, ?, ?, ?, TRUE, 1, ?, ?)`, id, jobs.MailBackfill, email, project, string(text), jobs.Queued, x.now, x.now)
+	_, err = x.ExecContext(ctx, `INSERT INTO jobs (id, kind, account, project, filter, state, place, live, epoch, created_at, updated_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, TRUE, 1, ?, ?)`,
+		id, jobs.MailBackfill, email, project, string(text), jobs.Queued, jobs.PlaceWanted, x.now, x.now)
 	if err != nil {
 		return nil, fmt.Errorf("insert job %q: %w", id, err)
 	}
@@ -114,7 +115,7 @@ func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err 
 	r.Job = jobs.Job{
 		Checkpoint: jobs.Checkpoint{HistoryID: pinned},
 		ID:         r.ID, Kind: r.Kind, Account: r.Account, Project: project, Filter: r.Filter,
-		State: jobs.Queued, Epoch: r.Epoch + 1, CreatedAt: r.CreatedAt,
+		State: jobs.Queued, Place: jobs.FirstPlace(r.Kind), Epoch: r.Epoch + 1, CreatedAt: r.CreatedAt,
 	}
 	return true, x.save(ctx, r)
 }

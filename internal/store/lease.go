@@ -47,6 +47,9 @@ func (s *Store) Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration
 			r.Epoch++
 		}
 		r.State = jobs.Running
+		if r.Place == jobs.PlaceWanted { // whoever put the task has given it one
+			r.Place = jobs.PlaceHeld
+		}
 		r.WaitingFor, r.WaitUntil = "", time.Time{}
 		r.LeaseUntil = x.after(lease)
 		if r.StartedAt.IsZero() {
@@ -77,10 +80,11 @@ func (s *Store) Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration
 	})
 }
 
-// release gives the job's lease back, and brings the job to the state that it is
+// release gives the job's lease back, with its place if somebody else's turn is next, and brings the job to the state that it is
 // wanted in, if any.
 func (x *tx) release(r *row) {
 	r.LeaseUntil = time.Time{}
+	r.yield()
 	if r.Wanted != "" {
 		x.bring(r, r.Wanted)
 	}

@@ -106,7 +106,7 @@ func (x *tx) want(r *row, to jobs.State) {
 // requeue makes a job that rests go on.
 func requeue(r *row) {
 	r.Epoch++
-	r.State = jobs.Queued
+	r.State, r.Place = jobs.Queued, jobs.FirstPlace(r.Kind)
 	r.LastError, r.Refusals, r.Failures = "", 0, 0
 	r.FinishedAt = time.Time{}
 }

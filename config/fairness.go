@@ -1,0 +1,59 @@
+package config
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// Fairness says how backfills share what a project's quota feeds.
+type Fairness struct {
+	Places          int               `yaml:"places"`            // backfills of a project at work at once; 0: as many as its limits feed
+	PlacesPerTenant int               `yaml:"places_per_tenant"` // of them; 0: as many as the tenant's share comes to
+	Classes         map[string]Class  `yaml:"classes"`           // of priority
+	Tenants         map[string]Tenant `yaml:"tenants"`           // those that differ from the others
+}
+
+// Class is a priority class of accounts.
+type Class struct {
+	Weight float64 `yaml:"weight"` // of its share among the classes that have work; 0: 1
+}
+
+// Tenant is a customer whose accounts share what is due to it.
+type Tenant struct {
+	Weight float64 `yaml:"weight"` // of its share among the tenants of a class that have work; 0: 1
+	Class  string  `yaml:"class"`  // of its accounts that name none; "": DefaultClass
+}
+
+// DefaultClass is the class of accounts for which nobody names another.
+const DefaultClass = "default"
+
+// groupName is what can be typed as the name of a tenant or class.
+var groupName = regexp.MustCompile(`^[^\s,=]{1,128}$`)
+
+// HasClass reports whether there is a class of the name.
+func (f Fairness) HasClass(name string) bool {
+	_, ok := f.Classes[name]
+	return ok || name == DefaultClass
+}
+
+// ValidGroup reports whether a tenant or class can have the name.
+func ValidGroup(name string) bool { return groupName.MatchString(name) }
+
+func (f Fairness) validate(p *problems) {
+	p.check(f.Places >= 0 && f.Places <= 100_000, "fairness.places", "must be from 0 (as many as the limits feed) to 100000, not %d", f.Places)
+	p.check(f.PlacesPerTenant >= 0 && f.PlacesPerTenant <= 100_000, "fairness.places_per_tenant",
+		"must be from 0 (as many as the share comes to) to 100000, not %d", f.PlacesPerTenant)
+	group := func(key, name string, weight float64) {
+		p.check(ValidGroup(name), key, "the name must have 1 to 128 characters, no space, comma or =")
+		p.check(weight == 0 || weight >= 0.001 && weight <= 1000, key+".weight", "must be from 0.001 to 1000, or 0 for 1, not %v", weight)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Classes)) {
+		group("fairness.classes."+name, name, f.Classes[name].Weight)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Tenants)) {
+		t := f.Tenants[name]
+		group("fairness.tenants."+name, name, t.Weight)
+		p.check(t.Class == "" || f.HasClass(t.Class), "fairness.tenants."+name+".class", "%q is not among fairness.classes", t.Class)
+	}
+}

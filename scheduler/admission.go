@@ -1,0 +1,188 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"headroom/jobs"
+)
+
+// An AdmissionStore knows the backfills and their places.
+type AdmissionStore interface {
+	// Contenders returns all live backfills, the oldest first.
+	Contenders(ctx context.Context) ([]jobs.Contender, error)
+	// SetPlace brings a job from one place to another and returns its row. The
+	// error is jobs.ErrStale when it has another place than from by now.
+	SetPlace(ctx context.Context, id string, from, to jobs.Place) (jobs.Job, error)
+}
+
+// Capacity is what a project can feed.
+type Capacity struct {
+	Places int   // slices at work at once
+	Slice  int64 // units that one spends, about
+}
+
+// unknownCapacity is that of a project which the settings do not name: its jobs
+// are to run, so that they are told.
+var unknownCapacity = Capacity{Places: 20, Slice: 1000}
+
+// AdmissionOptions configures [NewAdmission]. Store, Queue, Log and Registerer are
+// required.
+type AdmissionOptions struct {
+	Store     AdmissionStore
+	Queue     Putter
+	Capacity  map[string]Capacity // by project
+	Weights   Weights
+	PerTenant int           // places that a tenant may have of a project; 0: as many as its share comes to
+	Tick      time.Duration // between two rounds; [DefaultAdmissionTick] if zero
+
+	Log        *zap.Logger
+	Registerer prometheus.Registerer
+}
+
+// DefaultAdmissionTick is the time between two rounds. A place that its holder
+// gives up stands empty for as long at most.
+const DefaultAdmissionTick = 250 * time.Millisecond
+
+// Admission gives places to backfills: only those that have one are on the queue.
+// It is a deficit round robin over priority classes, tenants, accounts and jobs,
+// in units of quota. Whoever has spent least for its weight is next. When there is
+// nobody to wait, a job keeps its place from slice to slice; else it yields when
+// its slice ends, if the next one is due to another.
+//
+// What was spent is remembered from round to round only, so that a scheduler that
+// starts owes nobody anything. Several may run: each change of a place is made once.
+type Admission struct {
+	opts    AdmissionOptions
+	metrics *admissionMetrics
+	roots   map[string]*share // by project
+	units   map[string]int64  // that jobs had spent at the last round
+	failing bool              // the last round failed; only used by Run
+}
+
+// NewAdmission returns an Admission that does nothing until [Admission.Run].
+func NewAdmission(o AdmissionOptions) (*Admission, error) {
+	if o.Store == nil || o.Queue == nil || o.Log == nil || o.Registerer == nil {
+		return nil, errors.New("scheduler: Store, Queue, Log and Registerer of the admission are required")
+	}
+	if o.PerTenant < 0 || o.Tick < 0 {
+		return nil, errors.New("scheduler: places per tenant and tick of the admission must not be negative")
+	}
+	if o.Tick == 0 {
+		o.Tick = DefaultAdmissionTick
+	}
+	o.Log = o.Log.Named("admission")
+	return &Admission{opts: o, metrics: newAdmissionMetrics(o.Registerer), roots: map[string]*share{}, units: map[string]int64{}}, nil
+}
+
+// Run gives out places until ctx ends, and returns nil then. A round that fails is
+// logged and counted, and the next one tries again. Where rounds take long, they
+// become rarer.
+func (a *Admission) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		began := time.Now()
+		err := a.round(ctx)
+		took := time.Since(began)
+		a.metrics.seconds.Observe(took.Seconds())
+		if err != nil && ctx.Err() == nil {
+			a.metrics.errors.Inc()
+			if !a.failing {
+				a.opts.Log.Error("places were not given out, trying again with the next round", zap.Error(err))
+			}
+		}
+		a.failing = err != nil
+		timer.Reset(max(a.opts.Tick, 8*took))
+	}
+}
+
+// round looks at all backfills and changes what places are due.
+func (a *Admission) round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	defer cancel()
+	all, err := a.opts.Store.Contenders(ctx)
+	if err != nil {
+		return fmt.Errorf("list backfills: %w", err)
+	}
+	spent := a.spentBy(all)
+	projects := map[string][]jobs.Contender{}
+	for name := range a.roots {
+		projects[name] = nil // those whose work is over have their metrics set to 0
+	}
+	now := time.Now()
+	for _, c := range all {
+		// A job that waits for a moment is back in the running then.
+		if !c.WaitUntil.After(now) {
+			projects[c.Project] = append(projects[c.Project], c)
+		} else if projects[c.Project] == nil {
+			projects[c.Project] = []jobs.Contender{}
+		}
+	}
+	var errs []error
+	for name, contenders := range projects {
+		changes := a.plan(name, contenders, spent)
+		for _, change := range changes {
+			if err := a.apply(ctx, name, change); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		if contenders == nil {
+			delete(a.roots, name)
+		}
+	}
+	if len(errs) > 1 {
+		return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
+	}
+	return errors.Join(errs...)
+}
+
+// spentBy is what each job has spent since the last round, and remembers what all
+// have.
+func (a *Admission) spentBy(all []jobs.Contender) map[string]int64 {
+	spent, units := map[string]int64{}, make(map[string]int64, len(all))
+	for _, c := range all {
+		before, known := a.units[c.Job]
+		if known && c.Units > before {
+			spent[c.Job] = c.Units - before
+		}
+		units[c.Job] = c.Units
+	}
+	a.units = units
+	return spent
+}
+
+// A placing is a change of a job's place.
+type placing struct {
+	job      string
+	from, to jobs.Place
+}
+
+// apply makes a change, and puts the task of a job that now has a place.
+func (a *Admission) apply(ctx context.Context, project string, p placing) error {
+	job, err := a.opts.Store.SetPlace(ctx, p.job, p.from, p.to)
+	if errors.Is(err, jobs.ErrStale) || errors.Is(err, jobs.ErrNotFound) {
+		return nil // it went on meanwhile, or another scheduler was faster
+	}
+	if err != nil {
+		return fmt.Errorf("place of job %s: %w", p.job, err)
+	}
+	if p.from != jobs.PlaceWanted {
+		return nil
+	}
+	a.metrics.admitted.WithLabelValues(project).Inc()
+	if err := a.opts.Queue.Put(ctx, job.Ref()); err != nil {
+		return fmt.Errorf("put job %s, which has a place: %w; the rescue does it", p.job, err)
+	}
+	return nil
+}
