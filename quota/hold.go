@@ -60,9 +60,9 @@ func (l *Ledger) writeHold(ctx context.Context, c Caller, api string, wait time.
 		return time.Time{}, err
 	}
 	keys := p.keys(c.User)
-	key, scope := keys[0], p.project
+	key, note, scope := keys[0], keys[4], p.project
 	if user {
-		key, scope = keys[1], p.user
+		key, note, scope = keys[1], keys[5], p.user
 	}
 	args := []any{max(wait.Milliseconds(), 0), p.width, scope.size(), scope.ttl, 0}
 	if learn {
@@ -71,7 +71,7 @@ func (l *Ledger) writeHold(ctx context.Context, c Caller, api string, wait time.
 	if l.now != nil {
 		args = append(args, l.now().UnixMicro())
 	}
-	reply, err := l.eval(ctx, holdScript, []string{key}, args...)
+	reply, err := l.eval(ctx, holdScript, []string{key, note}, args...)
 	if err == nil && len(reply) != 1 {
 		err = fmt.Errorf("an answer of %d numbers", len(reply))
 	}

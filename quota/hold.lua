@@ -6,6 +6,8 @@
 -- quarter, 30 s at a tenth.
 --
 -- KEYS[1]  the scope's windows, as take.lua keeps them
+-- KEYS[2]  the scope's cool-down, for processes whose keys have another shape, also
+--          those that start later: u48 until when, in ms; u48 told when, in ms; u8 share
 -- ARGV[1]  duration, in ms
 -- ARGV[2]  width of a bucket, in us
 -- ARGV[3]  bytes of the key's value
@@ -45,10 +47,15 @@ if ARGV[5] == '1' and (share == 0 or since > 0) then
   if share <= LITTLE then hold = math.max(hold, math.ceil((now + CALM * width * 255 / share) / 1000)) end
 end
 hold = math.max(hold, u48(state, 0))
+local told = call('GET', KEYS[2])
+if told and u48(told, 6) * 1000 <= now then hold = math.max(hold, u48(told, 0)) end
 state = pack48(hold) .. sub(state, 7, 17) .. string.char(share) .. pack48(since) .. sub(state, 25)
 if ttl > 0 then
   call('SET', KEYS[1], state, 'EX', ttl + math.ceil((hold * 1000 - now) / 1000000))
 else
   call('SET', KEYS[1], state)
+end
+if hold * 1000 > now then
+  call('SET', KEYS[2], pack48(hold) .. pack48(math.floor(now / 1000)) .. string.char(share), 'EX', math.ceil((hold * 1000 - now) / 1000000))
 end
 return {hold}

@@ -292,7 +292,11 @@ func (p *plan) interval(name string, limit Limit, set settingsFunc, lane Lane) (
 // Limits and lanes are not part of the names: processes in which they differ
 // count together. Addresses that differ in the case of A to Z are one user.
 func (p *plan) keys(user string) []string {
-	return []string{p.base + p.shape + ":project", p.base + p.shape + ":user:" + lower(user), p.base + "shapes", p.base + "settings"}
+	user = lower(user)
+	return []string{
+		p.base + p.shape + ":project", p.base + p.shape + ":user:" + user, p.base + "shapes", p.base + "settings",
+		p.base + "hold", p.base + "hold:" + user,
+	}
 }
 
 // lower folds A to Z. The lower case of other letters may be another user: that

@@ -7,6 +7,8 @@
 -- KEYS[3]  which shapes of keys are in use for the project: a sorted set of the
 --          projects' keys, by when each was used last
 -- KEYS[4]  the project's live settings: u32 revision, and what is not for here
+-- KEYS[5]  the project's cool-down, and
+-- KEYS[6]  the user's, as hold.lua tells them to keys of every shape
 -- ARGV[1]  the request, little-endian and packed:
 --            u32 cost      units to charge; 0 only looks, whatever is wanted
 --            u32 want      grant up to this many, at least cost; 0: charge the cost
@@ -103,7 +105,8 @@ b = d % 256 d = (d - b) / 256
 c = d % 256
 local tag = char(a, b, c, (d - c) / 256)   -- how the newest bucket stands in a key when it is this one
 
-local restamped   -- a clock that is far behind made units young again
+local news   -- what holds for all although nothing is charged: a clock that is far behind made
+             -- units young again, or keys of another shape were told of a cool-down
 
 -- How a key begins about which there is nothing special.
 local plain = '\0\0\0\0\0\0' .. tag .. '\1\0\0\0\0\0\0\0\0\0\0\0\0\0' .. sub(request, 31, 34)
@@ -128,7 +131,7 @@ while true do
     -- Mostly, preamble and headers are all that is needed: here, of up to three windows.
     local state, complete, newest, moved, held = call('GETRANGE', KEYS[k], '0', '103'), false, bucket, false, 0
     local known, peak, front = 1, 0, nil   -- known: the share
-    if unknown > 0 or windows > 3 or lending or charge == 0 or sub(state, 1, 28) ~= plain then
+    if unknown > 0 or shapes > 1 or windows > 3 or lending or charge == 0 or sub(state, 1, 28) ~= plain then
       state, complete = call('GET', KEYS[k]), true
       -- Not the common case: a bucket has ended, or there is something special. Its
       -- functions are made here because making them takes as long as a common call.
@@ -173,7 +176,7 @@ while true do
           elseif ahead < 0 then
             -- The clock is far behind what it was. Nothing is known of the ages, so all
             -- units count as spent just now.
-            restamped = true
+            news = true
             headers, rings = headers .. rep('\0', CUR) .. pack(u32(state, at) + u32(state, at + CUR)), rings .. empty
           else
             local old, cur = u32(state, at), u32(state, at + CUR)   -- old: may hold units that left by now
@@ -242,6 +245,17 @@ while true do
       if not state or sub(state, 7, 10) ~= tag then
         state, newest = advance(k == 1)
         moved = true
+      end
+      if moved or shapes > 1 or k == 1 and byte(state, 11) > 1 then
+        -- Whoever told of a cool-down may have had keys of another shape. One that
+        -- was told of later than now is as old as the clock's step back.
+        local told = call('GET', KEYS[k + 4])
+        if told and u48(told, 6) * 1000 <= now and u48(told, 0) * 1000 > now and u48(told, 0) > u48(state, 0) then
+          local share, known = byte(told, 13), byte(state, 18)
+          if known > 0 and (share == 0 or known < share) then share = known end
+          state = sub(told, 1, 6) .. sub(state, 7, 17) .. char(share) .. '\0\0\0\0\0\0' .. sub(state, 25)
+          moved, news = true, true
+        end
       end
       held = u48(state, 0) * 1000 - now
       local share, since = byte(state, 18), u48(state, 18)
@@ -454,9 +468,10 @@ for k = 1, 2 do
   local charged = admitted and charge > 0
   if charged and not moved and not front then
     call('SETRANGE', KEYS[k], PAID_AT, bytes)
-  elseif charged or moved and (restamped or k == 1) then
-    -- Also without a charge, what was found out about the server and the shapes
-    -- holds for all callers, and units that became young again must begin to age.
+  elseif charged or moved and (news or k == 1) then
+    -- Also without a charge, what was found out about the server, the shapes and a
+    -- cool-down holds for all callers, and units that became young again must begin
+    -- to age.
     if charged then
       state = (front or sub(state, 1, PREAMBLE)) .. sub(state, PREAMBLE + 1, PREAMBLE + 4) .. bytes .. sub(state, PREAMBLE + 5 + #bytes)
     end
