@@ -97,7 +97,9 @@ local function depart()
   end
   local state = call('HMGET', known, 'cap', 'since', 'calm')
   local cap = tonumber(state[1])
-  if cap and now - state[2] >= tonumber(state[3]) then
+  if cap and tonumber(state[2]) > now then -- the clock stepped back
+    call('HSET', known, 'since', now)
+  elseif cap and now - state[2] >= tonumber(state[3]) then
     cap = cap + 1
     call('HSET', known, 'cap', cap, 'since', now, 'tried', 1)
   end
@@ -123,7 +125,7 @@ local function refused(count, departed)
   local cap, at = tonumber(state[1]), tonumber(state[2])
   local calm = tonumber(state[3]) or CALM
   call('HSET', known, 'since', now)
-  if cap and at and departed <= at then return 0 end
+  if cap and at and departed <= at and at <= now then return 0 end -- at is later than now if the clock stepped back
   if state[4] == '1' then calm = math.min(2 * calm, MOST_CALM) end
   local lower = math.max(1, math.min(cap or count, count) - 1)
   call('HSET', known, 'cap', lower, 'at', now, 'calm', calm, 'tried', 0)

@@ -221,6 +221,7 @@ while true do
           end
           local back = ahead < 0 and math.floor(ahead * width / 1000) or 0   -- what is left of a wait stays as long
           hold, unknown = hold > 0 and hold + back or 0, unknown > 0 and unknown + back or 0
+          if since > 0 then since = math.max(1, since + back) end
           if hold * 1000 <= now then hold = 0 end
           if unknown * 1000 <= now then unknown = 0 end
         end
