@@ -14,11 +14,19 @@ const (
 	maxPoll = 100 * time.Millisecond
 	// keepPlace is how long a call keeps its place while it waits for units.
 	keepPlace = time.Second
+	// peoplesPatience is how long people's calls wait for a place although they may
+	// not wait for units: one is free as soon as another call of the user has ended.
+	peoplesPatience = 2 * time.Second
 )
 
-// admitNow asks once for a place, and once for units.
+// admitNow asks for a place, and once for units.
 func (t *Transport) admitNow(f *trip) (err error) {
-	if f.place, err = t.Ledger.placeFor(f); err != nil {
+	now := time.Now()
+	deadline := now
+	if f.charge.Caller.Lane == Interactive {
+		deadline = now.Add(peoplesPatience)
+	}
+	if err = t.waitForPlace(f, new(line), now, deadline); err != nil {
 		t.Ledger.noPlace(f.charge.Caller, f.charge.API, err)
 		return err
 	}

@@ -31,7 +31,8 @@ type Caller struct {
 
 	// MaxWait is how long a refused call may wait in place for its turn before
 	// it is refused to the caller. Zero: not at all. Calls of one account and
-	// lane that wait do so in line, so that only the first asks the ledger.
+	// lane that wait do so in line, so that only the first asks the ledger. People's
+	// calls wait up to two seconds for a place in flight all the same.
 	MaxWait time.Duration
 }
 
