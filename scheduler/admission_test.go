@@ -131,6 +131,20 @@ func (y *yard) units(tenant string) (sum int64) {
 	return sum
 }
 
+// seen is a copy of what a tenant's work came to.
+func (y *yard) seen(tenant string) (started, ended time.Time, gap time.Duration) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.started[tenant], y.ended[tenant], y.gap[tenant]
+}
+
+// crowded is the most that were at work at once.
+func (y *yard) crowded() int {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.most
+}
+
 // admit runs the admission over the yard in a bubble while do runs.
 func (y *yard) admit(t *testing.T, o scheduler.AdmissionOptions, do func()) {
 	t.Helper()
@@ -192,7 +206,8 @@ func TestALargeTenantDoesNotHoldUpSmallOnes(t *testing.T) {
 		for n := range 10 {
 			tenant := fmt.Sprint("small-", n)
 			shares = append(shares, float64(y.units(tenant)))
-			if late := y.started[tenant].Sub(came); late > 4*sliceTime {
+			started, _, _ := y.seen(tenant)
+			if late := started.Sub(came); late > 4*sliceTime {
 				t.Errorf("%s waited %s for its first slice", tenant, late)
 			}
 		}
@@ -204,15 +219,16 @@ func TestALargeTenantDoesNotHoldUpSmallOnes(t *testing.T) {
 			// A tenth of 600 units a second less what the large one has: 10,000 units
 			// take an eleventh of the project 183 s.
 			tenant := fmt.Sprint("small-", n)
-			if took := y.ended[tenant].Sub(came); y.units(tenant) < 10_000 || took > 215*time.Second {
+			_, ended, _ := y.seen(tenant)
+			if took := ended.Sub(came); y.units(tenant) < 10_000 || took > 215*time.Second {
 				t.Errorf("%s has spent %d units, the last after %s", tenant, y.units(tenant), took)
 			}
 		}
-		if y.gap["large"] > 8*sliceTime {
-			t.Errorf("the large tenant stood still for %s", y.gap["large"])
+		if _, _, gap := y.seen("large"); gap > 8*sliceTime {
+			t.Errorf("the large tenant stood still for %s", gap)
 		}
-		if y.most > 6 {
-			t.Errorf("%d at work at once, and there are 6 places", y.most)
+		if n := y.crowded(); n > 6 {
+			t.Errorf("%d at work at once, and there are 6 places", n)
 		}
 	})
 }
@@ -256,6 +272,8 @@ func TestTheAccountsOfATenantTakeTurns(t *testing.T) {
 	y.admit(t, scheduler.AdmissionOptions{Capacity: capacity(2)}, func() {
 		time.Sleep(10 * time.Minute)
 		var each []float64
+		y.mu.Lock()
+		defer y.mu.Unlock()
 		for _, id := range y.order {
 			each = append(each, float64(y.rows[id].Units))
 		}
@@ -270,8 +288,8 @@ func TestPlacesPerTenantAreBounded(t *testing.T) {
 	y.add("a", "", 10, 1_000_000)
 	y.admit(t, scheduler.AdmissionOptions{Capacity: capacity(8), PerTenant: 3}, func() {
 		time.Sleep(time.Minute)
-		if y.most != 3 {
-			t.Errorf("%d at work at once, want 3: the tenant's bound", y.most)
+		if n := y.crowded(); n != 3 {
+			t.Errorf("%d at work at once, want 3: the tenant's bound", n)
 		}
 	})
 }
