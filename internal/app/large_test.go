@@ -3,7 +3,6 @@ package app_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,7 +22,6 @@ func TestLargeMessagesNeedLittleMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(filepath.Dir(path)) })
 	const many, size, most = 12, 35_000_000, 450 << 10 // KiB
 	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
 	for range many {
