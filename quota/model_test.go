@@ -187,7 +187,8 @@ func (m *model) settle(user string, at, charged, units int64) {
 				continue
 			}
 			ceiling := int64(float64(m.limits[limit]) * s.Ceiling)
-			w.paid[lane] = max(w.paid[lane], (w.newest-modelCarry)*m.width) + int64(math.Floor(float64(by)*m.interval(ceiling, s)))
+			paid := max(w.paid[lane], (w.newest-modelCarry)*m.width) + int64(math.Floor(float64(by)*m.interval(ceiling, s)))
+			w.paid[lane] = min(paid, (w.newest+m.n+2)*m.width)
 			if w.paid[lane] <= (w.newest-modelCarry)*m.width {
 				delete(w.paid, lane)
 			}

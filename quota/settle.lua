@@ -10,6 +10,7 @@
 --#include numbers.lua
 local call, byte, sub = redis.call, string.byte, string.sub
 local PREAMBLE, HEADER, FIRST, ENTRY = 48, 16, 34, 29   -- bytes, as in take.lua
+local CARRY = 5   -- buckets, as in take.lua
 local request, at = ARGV[1], ARGV[2] + 0
 local delta, back, width = u32(request, 0), u32(request, 4) == 1, u32(request, 8)
 local bucket = (at - at % width) / width
@@ -52,7 +53,8 @@ for k = 1, 2 do
         local interval, i = u32(request, entry + 4 + 4 * lane), header + 4 + 4 * lane
         if by > 0 and interval > 0 then
           local paid = u32(state, i) + math.floor((back and -by or by) * interval / 256)
-          state = sub(state, 1, i) .. pack(paid > 0 and math.min(paid, U32 - 1) or 0) .. sub(state, i + 5)
+          -- Nobody owes for longer than a unit counts.
+          state = sub(state, 1, i) .. pack(paid > 0 and math.min(paid, (CARRY + n + 2) * width) or 0) .. sub(state, i + 5)
         end
       end
       changed = changed or by > 0
