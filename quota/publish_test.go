@@ -107,6 +107,17 @@ func TestBadSettingsAreNotPublished(t *testing.T) {
 	}
 }
 
+func TestTheLeastCeilingOfBytesIsStillALimit(t *testing.T) {
+	l := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 1)
+	live := quota.Live{Revision: 1}.With(quota.Change{Lane: quota.Backfill, Limit: quota.LimitUserBytes, Key: quota.KeyCeiling, Value: 1e-10})
+	if _, err := l.Publish(t.Context(), "p", "gmail", live); err != nil {
+		t.Fatal(err)
+	}
+	if _, bytes, err := l.Caps(caller("ann@example.com", quota.Backfill), "gmail"); err != nil || bytes != 1 {
+		t.Errorf("a ceiling of a quarter of a byte makes %d, %v, want 1", bytes, err)
+	}
+}
+
 // withBurst is a price list with a window more.
 func withBurst(t *testing.T) *quota.PriceList {
 	t.Helper()

@@ -205,7 +205,7 @@ func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, er
 	}
 	p.flight = int64(set(lane, "").InFlight)
 	if list.API == "gmail" {
-		p.bytes = int64(set(lane, LimitUserBytes).Ceiling * userDayBytes)
+		p.bytes = max(1, int64(set(lane, LimitUserBytes).Ceiling*userDayBytes)) // 0 stands for no limit
 	}
 	p.project.day = daySize
 	p.budget = maxBudget

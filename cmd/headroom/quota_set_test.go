@@ -106,6 +106,13 @@ func TestQuotaSetReachesTheAPIsThatItAppliesTo(t *testing.T) {
 	}
 }
 
+func TestQuotaSetReadsMinusZeroAsZero(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	if r := s.headroom("quota", "set", "main", "backfill.pace=-0"); r.code != 0 || !strings.HasSuffix(r.stdout, "backfill.pace  1.05 -> 0\n") {
+		t.Errorf("quota set backfill.pace=-0 = %+v", r)
+	}
+}
+
 func TestQuotaSetRefusesWhatCannotBe(t *testing.T) {
 	s := newSite(t, realRedis.URL())
 	s.headroom("quota", "set", "bob@example.com", "sync.ceiling=0.5").fails(t, 1,

@@ -60,6 +60,7 @@ func ParseQuotaEdit(text string, unset bool) (QuotaEdit, error) {
 	if e.To, err = strconv.ParseFloat(value, 64); err != nil {
 		return QuotaEdit{}, fmt.Errorf("%s: %q is not a number such as 0.7", name, value)
 	}
+	e.To += 0 // what was -0 is 0
 	return e, nil
 }
 
