@@ -14,7 +14,7 @@ import (
 const (
 	// How long a decision may take before Redis counts as failing: where people
 	// wait and can go on without it, and otherwise.
-	patience         = 250 * time.Millisecond
+	patience         = time.Second
 	patienceUnaided  = 1500 * time.Millisecond
 	probeEvery       = time.Second
 	maxRepayments    = 32 // at once

@@ -260,8 +260,8 @@ func TestASlowRedisCountsAsFailing(t *testing.T) {
 	if d, err := ledger.Take(t.Context(), annPerson, "gmail", 5); err != nil || !d.Local {
 		t.Errorf("got %+v, %v, want a local decision", d, err)
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("the first call took %s, want some 250 ms", took)
+	if took := time.Since(began); took > 1900*time.Millisecond {
+		t.Errorf("the first call took %s, as long as Redis, want some 1 s", took)
 	}
 	calls := 0
 	for began = time.Now(); time.Since(began) < 3500*time.Millisecond; calls++ {

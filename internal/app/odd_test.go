@@ -84,6 +84,7 @@ func TestOddListingsLoseNothing(t *testing.T) {
 		}, fakegoogle.Habits{}, 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: messages})
 			r.fake.Mailbox(ann).SetHabits(tt.habits)
 			for _, f := range append(tt.faults, odd(fakegoogle.Fault{}, nil)) {

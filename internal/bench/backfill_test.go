@@ -20,7 +20,7 @@ func TestCrawl(t *testing.T) {
 	}
 	f.judge()
 	if broken := f.Broken(); broken != "" || f.Stored != 300 || told != 1 {
-		t.Errorf("broken %q, %d messages stored, told of %v", broken, f.Stored, told)
+		t.Errorf("broken %q, %d messages stored, told of %v, denied by %v", broken, f.Stored, told, f.DeniedBy)
 	}
 	for _, r := range f.Crawls {
 		// A get of 20 units each, a page of ids, the profile, and little else.

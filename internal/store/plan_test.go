@@ -20,7 +20,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 	}{
 		{nextItems, 8, []string{"INDEX items_pending (job=? AND not_before=? AND seq>?)", "INDEX items_pending (job=? AND not_before>? AND not_before<?)"}},
 		{nextDue, 1, []string{"INDEX items_pending (job=?)"}},
-		{settleItem, 5, []string{"PRIMARY KEY (job=? AND id=?)"}},
+		{settleItem, 6, []string{"PRIMARY KEY (job=? AND id=?)"}},
 		{selectJob + "WHERE live ORDER BY created_at, id", 0, []string{"INDEX jobs_live"}},
 		{selectMessage + "WHERE account = ? AND id > ? ORDER BY id LIMIT ?", 3, []string{"PRIMARY KEY (account=? AND id>?)"}},
 	} {
