@@ -1,0 +1,6 @@
+//go:build race
+
+package bench
+
+// race is whether the race detector watches.
+const race = true
