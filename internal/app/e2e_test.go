@@ -313,7 +313,7 @@ func (r *rig) worker(path string) *exec.Cmd {
 	return cmd
 }
 
-// TestAWorkerKilledFiveTimes: 1,000 messages arrive although their worker is
+// TestAWorkerKilledFiveTimes: 600 messages arrive although their worker is
 // killed five times, and hardly any is fetched twice.
 func TestAWorkerKilledFiveTimes(t *testing.T) {
 	if testing.Short() {
@@ -323,7 +323,7 @@ func TestAWorkerKilledFiveTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const messages, kills = 1000, 5
+	const messages, kills = 600, 5
 	r := newRig(t, messages)
 	r.run(app.RoleScheduler)
 	s := r.open()
