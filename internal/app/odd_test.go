@@ -43,11 +43,11 @@ func (r *rig) filtered(s *store.Store, filter jobs.Filter) (jobs.Job, map[string
 	return jobs.Job{}, nil
 }
 
-// TestOddListingsLoseNothing lists 130 messages in pages of 30 at most, while the
+// TestOddListingsLoseNothing lists 70 messages in pages of 16 at most, while the
 // fake answers as oddly as Google does at times.
 func TestOddListingsLoseNothing(t *testing.T) {
-	const messages = 130
-	page := fakegoogle.Oddity{PageItems: 30}
+	const messages = 70
+	page := fakegoogle.Oddity{PageItems: 16}
 	odd := func(f fakegoogle.Fault, change func(*fakegoogle.Oddity)) fakegoogle.Fault {
 		f.Method, f.Oddity = methodList, page
 		if change != nil {

@@ -36,7 +36,7 @@ func TestABackfillOutlastsATimeWithoutRedis(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 1000)
+			r := newRig(t, 400)
 			proxy, err := localredis.NewProxy(r.redis.Addr)
 			if err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func TestABackfillOutlastsATimeWithoutRedis(t *testing.T) {
 			}
 			r.startBackfill()
 			a := r.run(app.RoleScheduler, app.RoleWorker)
-			r.wait(a.Store(), "under way", storedAtLeast(200))
+			r.wait(a.Store(), "under way", storedAtLeast(100))
 
 			if err := tt.stop(r.redis, proxy); err != nil {
 				t.Fatal(err)
@@ -72,8 +72,8 @@ func TestABackfillOutlastsATimeWithoutRedis(t *testing.T) {
 			if resumed > 10*time.Second {
 				t.Errorf("the backfill went on after %s, want seconds", resumed)
 			}
-			if j.State != jobs.Completed || j.Progress.Stored != 1000 || j.Progress.Failed != 0 || before.Failures != 0 || j.Failures != 0 {
-				t.Errorf("job = %+v, want all 1000 messages and no failure", j)
+			if j.State != jobs.Completed || j.Progress.Stored != 400 || j.Progress.Failed != 0 || before.Failures != 0 || j.Failures != 0 {
+				t.Errorf("job = %+v, want all 400 messages and no failure", j)
 			}
 			if n := meter.OverLimit(); n != 0 || meter.Refused() != 0 {
 				t.Errorf("%d limits were passed, and the fake refused %d calls", n, meter.Refused())

@@ -153,15 +153,15 @@ func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about half a minute: an item is tried five times")
 	}
-	const messages = 1000
+	const messages = 300
 	r := newRig(t, messages)
 	bad := map[string]bool{}
 	for i, m := range r.fake.Mailbox(ann).Messages() {
 		f := fakegoogle.Fault{Method: getMessage, ID: m.ID, Reason: "backendError"}
 		switch {
-		case i%200 == 100:
+		case i%60 == 30:
 			bad[m.ID] = true
-		case i%100 == 50:
+		case i%60 == 45:
 			f.Count = 3
 		default:
 			continue
@@ -203,7 +203,7 @@ func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
 	if list, err := s.Failures(t.Context(), j.ID, jobs.FailureFilter{}, "", 0); err != nil || len(list) != 0 {
 		t.Errorf("failures = %+v, %v; want none left", list, err)
 	}
-	if n := r.fake.Activity(fakegoogle.Filter{Since: repaired}).Calls; n != 5 {
+	if n := r.fake.Activity(fakegoogle.Filter{Since: repaired, Method: getMessage}).Calls; n != 5 {
 		t.Errorf("the retry made %d calls, want 5", n)
 	}
 	r.arrived(s)
