@@ -163,7 +163,7 @@ func without(t *testing.T, rdb redis.UniversalClient, held time.Duration, stop, 
 	}
 	// Backfill comes back by itself: at most a second until somebody looks whether
 	// Redis answers, another for connections, and what people spent meanwhile to be paid for.
-	latest := ended.Add(held + 4*time.Second)
+	latest := ended.Add(held + 6*time.Second)
 	for o.between(&o.backfill, ended, latest) == 0 && time.Now().Before(latest) {
 		wait(ctx, 20*time.Millisecond)
 	}
@@ -186,8 +186,8 @@ func without(t *testing.T, rdb redis.UniversalClient, held time.Duration, stop, 
 	if blind != 0 {
 		t.Errorf("backfill made %d calls without Redis", blind)
 	}
-	if people < 10 || o.refused == 0 {
-		t.Errorf("people made %d calls without Redis and were refused %d times, want at least 10 and 1", people, o.refused)
+	if people < 10 || o.refused == 0 && share*listCost >= outageLimit/10 {
+		t.Errorf("people made %d calls without Redis, of which %d were refused, want at least 10, and refusals at a tenth of the limit", people, o.refused)
 	}
 	if share*listCost > outageLimit/10+listCost { // calls that end in a window may have begun before it
 		t.Errorf("people spent %d units in a window that ended without Redis, want a tenth of %d at most", share*listCost, outageLimit)

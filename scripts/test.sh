@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Runs every test under the race detector, with a redis-server of its own that
-# is stopped whatever happens. Tests find it in REDIS_URL.
+# Runs every test, with a redis-server of its own that is stopped whatever happens.
+# Tests find it in REDIS_URL. They run under the race detector, except for those of
+# whole processes, which it makes three times slower.
 #
 # usage: scripts/test.sh [package]...   all packages if none is named
 . "$(dirname "$0")/lib.sh"
-[ $# -gt 0 ] || set -- ./...
+readonly whole=(./internal/app ./internal/bench)
+both=()
+if [ $# -eq 0 ]; then
+  set -- $(go list ./... | grep -v -e /internal/app$ -e /internal/bench$)
+  both=("${whole[@]}")
+fi
 
 readonly tmp=$(mktemp -d "${TMPDIR:-/tmp}/headroom-test.XXXXXX")
 redis_pid=''
@@ -61,12 +67,14 @@ say "compiling; the first time takes some four minutes, each package shows when 
 go build -race -v "$@"
 say "compiling the tests"
 go test -race -run '^$' "$@"
+[ ${#both[@]} -eq 0 ] || go test -run '^$' "${both[@]}"
 
 start_redis
 guard_redis
 say "testing, with redis-server at $REDIS_URL"
 started=$SECONDS
 go test -race -p 2 -parallel 8 -timeout 6m "$@"
+[ ${#both[@]} -eq 0 ] || go test -p 2 -parallel 8 -timeout 6m "${both[@]}"
 if [ -x scripts/test-js-client.sh ]; then
   say "testing with Google's client for JavaScript"
   scripts/test-js-client.sh
