@@ -15,7 +15,7 @@ demo: build ## Backfill three mailboxes from a fake Google beside live traffic (
 	@echo "==> bin/headroom demo"
 	@./bin/headroom demo
 
-test: ## Run all tests under the race detector, with a redis-server of their own
+test: ## Run all tests, most under the race detector, with a redis-server of their own
 	@./scripts/setup.sh go cc redis-server
 	@./scripts/test.sh
 

@@ -279,7 +279,7 @@ func (l *Ledger) ask(ctx context.Context, b *book, c Caller, cost, want int64) (
 		if l.now != nil {
 			args = []any{p.request(cost, want, l.now()), l.now().UnixMicro()}
 		}
-		reply, err := l.eval(ctx, takeScript, p.keys(c.User), args...)
+		reply, err := l.eval(ctx, takeScript, p.keys(c.User)[:3], args...)
 		if err != nil {
 			return nil, nil, unavailable(err)
 		}

@@ -6,9 +6,11 @@
 -- KEYS[2]  the user's windows
 -- KEYS[3]  which shapes of keys are in use for the project: a sorted set of the
 --          projects' keys, by when each was used last
--- KEYS[4]  the project's live settings: u32 revision, and what is not for here
--- KEYS[5]  the project's cool-down, and
--- KEYS[6]  the user's, as hold.lua tells them to keys of every shape
+-- When a bucket ends it reads three more, whose names it makes, since each key costs
+-- every call; all have the same hash tag:
+--   settings   the project's live settings: u32 revision, and what is not for here
+--   hold       the project's cool-down, and
+--   hold:USER  the user's, as hold.lua tells them to keys of every shape
 -- ARGV[1]  the request, little-endian and packed:
 --            u32 cost      units to charge; 0 only looks, whatever is wanted
 --            u32 want      grant up to this many, at least cost; 0: charge the cost
@@ -136,6 +138,7 @@ while true do
       -- Not the common case: a bucket has ended, or there is something special. Its
       -- functions are made here because making them takes as long as a common call.
       --#include numbers.lua
+      local base = sub(KEYS[3], 1, -7)   -- without "shapes"
 
       -- life is how long a unit counts at most in the windows of the key.
       local function life()
@@ -231,7 +234,7 @@ while true do
             unknown = math.ceil((now + ago) / 1000)
           end
           mark = id
-          revision = call('GETRANGE', KEYS[4], '0', '3')
+          revision = call('GETRANGE', base .. 'settings', '0', '3')
           if revision == '' then revision = '\0\0\0\0' end
           -- Processes with keys of another shape do not see these windows: as long as
           -- there are some, each shape keeps to its part of the limits.
@@ -250,7 +253,7 @@ while true do
       if moved or shapes > 1 or k == 1 and byte(state, 11) > 1 then
         -- Whoever told of a cool-down may have had keys of another shape. One that
         -- was told of later than now is as old as the clock's step back.
-        local told = call('GET', KEYS[k + 4])
+        local told = call('GET', k == 1 and base .. 'hold' or base .. 'hold:' .. string.match(KEYS[2], ':user:(.*)', #base))
         if told and u48(told, 6) * 1000 <= now and u48(told, 0) * 1000 > now and u48(told, 0) > u48(state, 0) then
           local share, known = byte(told, 13), byte(state, 18)
           if known > 0 and (share == 0 or known < share) then share = known end

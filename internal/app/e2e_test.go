@@ -227,6 +227,7 @@ func (r *rig) hash(s *store.Store, m jobs.Message) string {
 }
 
 func TestABackfillEndToEnd(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 300)
 	a := r.run()
 	r.startBackfill()
@@ -260,6 +261,7 @@ func TestABackfillEndToEnd(t *testing.T) {
 // TestAWipedRedisLosesNothing: jobs are in the store, so the scheduler makes
 // their tasks again, before the first slice as between any others.
 func TestAWipedRedisLosesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 400)
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis.Addr})
 	defer rdb.Close()

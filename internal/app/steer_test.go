@@ -63,6 +63,7 @@ func (r *rig) silentSince(moment time.Time, most time.Duration) {
 // TestPauseThenCancelALargeMailbox: calls stop within five seconds of
 // either, a resume repeats nothing, and what was stored stays.
 func TestPauseThenCancelALargeMailbox(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("lists 6,000 messages")
 	}
@@ -127,6 +128,7 @@ func (r *rig) drained() {
 // TestPausingAgainAndAgainLosesAndRepeatsNothing, with another process each time
 // and once with the worker stopped in the same moment.
 func TestPausingAgainAndAgainLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 400)
 	a := r.run(app.RoleScheduler, app.RoleWorker)
 	s := a.Store()
@@ -150,6 +152,7 @@ func TestPausingAgainAndAgainLosesAndRepeatsNothing(t *testing.T) {
 // TestWhatWasGivenUpIsListedAndRetried: faults that pass cost nothing, those that
 // do not are listed, and when Google is repaired a retry asks for these only.
 func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes about half a minute: an item is tried five times")
 	}
@@ -212,6 +215,7 @@ func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
 // TestStartingAgain: a job that failed, its task in the queue's archive, starts
 // over; one that completed fetches nothing when it does.
 func TestStartingAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 120)
 	s := r.open()
 	r.startBackfill()

@@ -129,6 +129,7 @@ func since(now, then map[string]int64) map[string]int64 {
 }
 
 func TestLiveSyncBringsWhatChanged(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 60)
 	a := r.run()
 	r.startBackfill()
@@ -177,6 +178,7 @@ func TestLiveSyncBringsWhatChanged(t *testing.T) {
 // TestMailDuringTheGap: a crawl stops after its third page; what happens until it
 // goes on, to messages it had and to others, is there after one sync.
 func TestMailDuringTheGap(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 1700)
 	crashed := make(chan struct{})
 	var lists, starts []string
@@ -251,6 +253,7 @@ func (r *rig) runUntil(end <-chan struct{}) (wait func()) {
 // sync reads that one was changed and the other deleted. The answers, which tell
 // of the time before, undo neither.
 func TestAGetThatIsOpenAcrossASync(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 2)
 	box := r.fake.Mailbox(ann)
 	all := box.Messages()
@@ -330,6 +333,7 @@ func (r *rig) holdAnswers(which func(*http.Request) bool, held func(), until <-c
 // TestHistoryTooOld: thirty messages were deleted and forty added meanwhile, and
 // labels changed. The mailbox is read as a whole once, and the next sync is cheap.
 func TestHistoryTooOld(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 520)
 	r.cfg.Worker.Slice = 50 * time.Millisecond // so that it takes several
 	a := r.run()
@@ -393,6 +397,7 @@ func TestHistoryTooOld(t *testing.T) {
 
 // TestGoneBetweenListAndGet: such messages are counted and are no fault.
 func TestGoneBetweenListAndGet(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 500)
 	box := r.fake.Mailbox(ann)
 	all := box.Messages()
@@ -419,6 +424,7 @@ func TestGoneBetweenListAndGet(t *testing.T) {
 // TestLiveSyncNeverWaitsForABackfill: a backfill takes all it may of a user's quota
 // when a sync is asked for.
 func TestLiveSyncNeverWaitsForABackfill(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 1500)
 	a := r.run()
 	r.startBackfill()
@@ -446,6 +452,7 @@ func TestLiveSyncNeverWaitsForABackfill(t *testing.T) {
 
 // TestASyncAskedForWhileOneRunsFollowsIt.
 func TestASyncAskedForWhileOneRunsFollowsIt(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, 10)
 	r.cfg.Sync.Interval = 0
 	hold, held := make(chan struct{}), make(chan struct{})
