@@ -99,7 +99,7 @@ func (o *outage) run(ctx context.Context, eager *bool) {
 				o.refused++
 			}
 			if *eager {
-				pause = 40 * time.Millisecond
+				pause = 5 * time.Millisecond
 			}
 			o.mu.Unlock()
 			wait(ctx, pause)
@@ -186,8 +186,8 @@ func without(t *testing.T, rdb redis.UniversalClient, held time.Duration, stop, 
 	if blind != 0 {
 		t.Errorf("backfill made %d calls without Redis", blind)
 	}
-	if people < 10 || o.refused == 0 && share*listCost >= outageLimit/10 {
-		t.Errorf("people made %d calls without Redis, of which %d were refused, want at least 10, and refusals at a tenth of the limit", people, o.refused)
+	if people < 10 || o.refused == 0 {
+		t.Errorf("people made %d calls without Redis and were refused %d times, want at least 10 and 1", people, o.refused)
 	}
 	if share*listCost > outageLimit/10+listCost { // calls that end in a window may have begun before it
 		t.Errorf("people spent %d units in a window that ended without Redis, want a tenth of %d at most", share*listCost, outageLimit)

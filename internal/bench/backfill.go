@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -93,16 +92,11 @@ func backfill(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, crawlBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, stop, err := redisFor(ctx, o)
+	redisURL, folder, stop, err := placeFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	folder, err := os.MkdirTemp("", "headroom-bench-")
-	if err != nil {
-		return nil, fmt.Errorf("folder for the stores: %w", err)
-	}
-	defer os.RemoveAll(folder)
 
 	f := &BackfillFigures{Bench: "backfill", DeniedBy: map[string]int64{}}
 	// One after the other: together they would measure the machine.

@@ -7,12 +7,15 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"headroom/internal/app"
 	"headroom/internal/localredis"
+	"headroom/quota"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 )
 
@@ -82,4 +85,35 @@ func redisFor(ctx context.Context, o Options) (url string, stop func(), err erro
 		return "", nil, err
 	}
 	return server.URL(), server.Stop, nil
+}
+
+// placeFor returns the Redis and a folder for the stores of a benchmark that runs
+// whole processes, and what ends and removes them.
+func placeFor(ctx context.Context, o Options) (redisURL, folder string, stop func(), err error) {
+	redisURL, stopRedis, err := redisFor(ctx, o)
+	if err != nil {
+		return "", "", nil, err
+	}
+	folder, err = os.MkdirTemp("", "headroom-bench-")
+	if err != nil {
+		stopRedis()
+		return "", "", nil, fmt.Errorf("folder for the stores: %w", err)
+	}
+	return redisURL, folder, func() { os.RemoveAll(folder); stopRedis() }, nil
+}
+
+// clientFor returns a ledger's client of the Redis to measure on, and what ends
+// both.
+func clientFor(ctx context.Context, o Options) (rdb *redis.Client, stop func(), err error) {
+	url, stopRedis, err := redisFor(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		stopRedis()
+		return nil, nil, err
+	}
+	rdb = redis.NewClient(quota.ClientOptions(options))
+	return rdb, func() { rdb.Close(); stopRedis() }, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"time"
 
 	"headroom/internal/app"
@@ -102,16 +101,11 @@ func estimate(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, pricedBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, stop, err := redisFor(ctx, o)
+	redisURL, folder, stop, err := placeFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	folder, err := os.MkdirTemp("", "headroom-bench-")
-	if err != nil {
-		return nil, fmt.Errorf("folder for the stores: %w", err)
-	}
-	defer os.RemoveAll(folder)
 
 	f := &EstimateFigures{Bench: "estimate"}
 	lists := pricedLists

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -79,16 +78,11 @@ func fairness(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, fairnessBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, stop, err := redisFor(ctx, o)
+	redisURL, folder, stop, err := placeFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	folder, err := os.MkdirTemp("", "headroom-bench-")
-	if err != nil {
-		return nil, fmt.Errorf("folder for the store: %w", err)
-	}
-	defer os.RemoveAll(folder)
 	f := &FairnessFigures{Bench: "fairness"}
 	if f.CrowdReport, err = theCrowd.run(ctx, o, redisURL, folder); err != nil {
 		return nil, err

@@ -118,17 +118,11 @@ func lanes(ctx context.Context, o Options) (Figures, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	url, stop, err := redisFor(ctx, o)
+	rdb, stop, err := clientFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	rdb := redis.NewClient(quota.ClientOptions(options))
-	defer rdb.Close()
 	// Each simulation asks one by one, and all ask side by side: sent together,
 	// their decisions cost half. In what order does not matter, since each waits for
 	// its answer; one pipeline is packed while the other is under way.

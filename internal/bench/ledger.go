@@ -136,17 +136,11 @@ func ratio(a, b float64) float64 {
 func ledger(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerBound)
 	defer cancel()
-	url, stop, err := redisFor(ctx, o)
+	rdb, stop, err := clientFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, err
-	}
-	rdb := redis.NewClient(quota.ClientOptions(options))
-	defer rdb.Close()
 	b := &ledgerBench{
 		options: o, rdb: rdb, prefix: fmt.Sprintf("bench-%d:", time.Now().UnixNano()),
 		rounds: costRounds, rateTime: rateTime,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -74,11 +73,11 @@ func (f *RequeueFigures) Broken() string {
 func requeue(ctx context.Context, o Options) (figures Figures, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requeueBound)
 	defer cancel()
-	redisURL, stopRedis, err := redisFor(ctx, o)
+	redisURL, folder, stop, err := placeFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer stopRedis()
+	defer stop()
 	fake, err := fakegoogle.New(fakegoogle.Options{UserLimit: requeueLimit})
 	if err != nil {
 		return nil, err
@@ -91,11 +90,6 @@ func requeue(ctx context.Context, o Options) (figures Figures, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stopFake(context.WithoutCancel(ctx))) }()
-	folder, err := os.MkdirTemp("", "headroom-bench-")
-	if err != nil {
-		return nil, fmt.Errorf("folder for the store: %w", err)
-	}
-	defer os.RemoveAll(folder)
 
 	prefix := fmt.Sprintf("bench-%d-", time.Now().UnixNano())
 	cfg := config.Default()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -135,16 +134,11 @@ func utilization(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, utilizationBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, stop, err := redisFor(ctx, o)
+	redisURL, folder, stop, err := placeFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	folder, err := os.MkdirTemp("", "headroom-bench-")
-	if err != nil {
-		return nil, fmt.Errorf("folder for the stores: %w", err)
-	}
-	defer os.RemoveAll(folder)
 
 	f := &UtilizationFigures{Bench: "utilization"}
 	first, second := utilizationBacklogs(), guardBacklogs()

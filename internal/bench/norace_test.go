@@ -1,6 +1,0 @@
-//go:build !race
-
-package bench
-
-// race is whether the race detector watches.
-const race = false
