@@ -15,7 +15,7 @@ import (
 // result is the outcome for the metrics, unless the caller has given a better
 // one.
 func (s *slice) conclude(ctx context.Context, end ending, outcome string) (string, error) {
-	end = s.orGiveUp(end)
+	end = s.hinted(s.orGiveUp(end))
 	name := map[how]string{goesOn: "continued", paused: "deferred", refused: "refused", broke: "backed-off", lost: "lost"}[end.how]
 	if end.how == ends {
 		name = string(end.fin.State)
@@ -122,7 +122,7 @@ func (s *slice) orGiveUp(end ending) ending {
 		return end
 	}
 	return ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: fmt.Sprintf(
-		"gave up after %d failures in a row without progress, the last: %v; mend the cause, then start the backfill again", failures+1, end.err)}}
+		"gave up after %d failures in a row without progress, the last: %v", failures+1, end.err)}, mend: "mend the cause"}
 }
 
 // failuresBefore counts the failures since the last progress, this slice's aside.

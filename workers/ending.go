@@ -35,6 +35,7 @@ type ending struct {
 	sure  bool          // refused: until is a cool-down's end, not a guess at what others spend
 	err   error         // broke: what; lost: why
 	fin   jobs.Finish   // ends: how the job ends
+	mend  string        // ends: what somebody has to do before the job can start again
 }
 
 // outranks reports whether e is the better reason to stop than f. Of two
@@ -61,6 +62,20 @@ func blocks(err error) *ending {
 	return &ending{how: ends, fin: jobs.Finish{State: jobs.Blocked, Error: err.Error()}}
 }
 
+// hinted adds to a job's last error what is to be done, and how a job of its kind
+// is started again then.
+func (s *slice) hinted(end ending) ending {
+	if end.mend == "" {
+		return end
+	}
+	again := "start the backfill again"
+	if s.job.Kind == jobs.MailSync {
+		again = "ask for the sync again with: headroom sync " + s.job.Account
+	}
+	end.fin.Error += "; " + end.mend + ", then " + again
+	return end
+}
+
 // endingOf says how err, from a call to Google, ends the slice. It returns nil
 // for errors that may be the fault of the one item that the call was about.
 func endingOf(err error, now time.Time) *ending {
@@ -73,11 +88,11 @@ func endingOf(err error, now time.Time) *ending {
 	call, isCall := errors.AsType[*jobs.CallError](err)
 	switch {
 	case errors.Is(err, quota.ErrNeverFits):
-		return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: err.Error() +
-			"; raise the lane's ceiling or the limit (lanes and limits of google.projects in the settings), then start the backfill again"}}
+		return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: err.Error()},
+			mend: "raise the lane's ceiling or the limit (lanes and limits of google.projects in the settings)"}
 	case errors.Is(err, quota.ErrUnknownProject):
-		return &ending{how: ends, fin: jobs.Finish{State: jobs.Blocked, Error: err.Error() +
-			"; add it to google.projects in the settings, then start the backfill again"}}
+		return &ending{how: ends, fin: jobs.Finish{State: jobs.Blocked, Error: err.Error()},
+			mend: "add it to google.projects in the settings"}
 	case errors.Is(err, quota.ErrUnavailable):
 		// Nothing is known about the quota, so there is none: a wait, however
 		// long the ledger stays away, and never a failure of the job's.

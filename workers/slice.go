@@ -147,7 +147,9 @@ func (s *slice) work(ctx context.Context) (end ending) {
 	}
 	account, err := s.opts.Store.Account(ctx, s.job.Account)
 	if errors.Is(err, jobs.ErrNotFound) {
-		return *blocks(fmt.Errorf("account %s of job %s: %w; add it, then start the backfill again", s.job.Account, s.job.ID, err))
+		end := blocks(fmt.Errorf("account %s of job %s: %w", s.job.Account, s.job.ID, err))
+		end.mend = "add it"
+		return *end
 	}
 	if err != nil {
 		return *breaks(fmt.Errorf("account %s of job %s: %w", s.job.Account, s.job.ID, err))

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -370,6 +371,45 @@ func TestWhatBlocksAJobOrFailsItForGood(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a job says is to be done fits its kind.
+func TestHintsNameHowTheJobIsStartedAgain(t *testing.T) {
+	unknown := fmt.Errorf("project p: %w", quota.ErrUnknownProject)
+	for _, tt := range []struct {
+		name  string
+		email string
+		kind  jobs.Kind
+		open  error // at Google
+		fails int   // before, in a row
+		want  string
+	}{
+		{"a backfill of a strange account", "stranger@example.com", jobs.MailBackfill, nil, 0, "; add it, then start the backfill again"},
+		{"a sync of a strange account", "stranger@example.com", jobs.MailSync, nil, 0, "; add it, then ask for the sync again with: headroom sync stranger@example.com"},
+		{"a backfill in a strange project", ann, jobs.MailBackfill, unknown, 0, "; add it to google.projects in the settings, then start the backfill again"},
+		{"a sync in a strange project", ann, jobs.MailSync, unknown, 0, "; add it to google.projects in the settings, then ask for the sync again with: headroom sync ann@example.com"},
+		{"a backfill that gives up", ann, jobs.MailBackfill, errors.New("broken"), 20, ": broken; mend the cause, then start the backfill again"},
+		{"a sync that gives up", ann, jobs.MailSync, errors.New("broken"), 20, ": broken; mend the cause, then ask for the sync again with: headroom sync ann@example.com"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newRig(t, &memMailbox{n: 5}, func(o *Options) { o.Google = shut{tt.open} })
+			ref := b.store.start(tt.email)
+			b.store.edit(ref.Job, func(j *jobs.Job) { j.Kind, j.Failures = tt.kind, tt.fails })
+			if err := b.slice(ref); err != nil {
+				t.Fatalf("slice = %v, want nil", err)
+			}
+			if row := b.store.job(ref.Job); !row.State.Terminal() || !strings.HasSuffix(row.LastError, tt.want) {
+				t.Errorf("row is %s, saying %q; want it ended, saying %q at the end", row.State, row.LastError, tt.want)
+			}
+		})
+	}
+}
+
+// shut is a Google at which no mailbox opens.
+type shut struct{ err error }
+
+func (s shut) Mailbox(context.Context, jobs.Account, quota.Lane, time.Duration) (Mailbox, error) {
+	return nil, s.err
 }
 
 func TestAnAccountThatIsGoneBlocksItsJob(t *testing.T) {
