@@ -37,7 +37,8 @@ const (
 type Backend interface {
 	Accounts(ctx context.Context) ([]jobs.Account, error)
 	Account(ctx context.Context, email string) (jobs.Account, error)
-	AddAccount(ctx context.Context, email, project string) (jobs.Account, error)
+	AddAccount(ctx context.Context, email, project string, as Assignment) (jobs.Account, error)
+	AssignAccount(ctx context.Context, email string, as Assignment) (jobs.Account, error)
 
 	Backfills(ctx context.Context, f jobs.JobFilter, afterID string, limit int) ([]jobs.Job, error)
 	Backfill(ctx context.Context, id string) (jobs.Job, error)

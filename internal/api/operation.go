@@ -66,7 +66,7 @@ func (a *API) addExamples(op Operation, answer *huma.Response) {
 		media.Example = op.Example
 	}
 	item := a.huma.OpenAPI().Paths[op.Path]
-	for _, described := range []*huma.Operation{item.Post, item.Put} {
+	for _, described := range []*huma.Operation{item.Post, item.Put, item.Patch} {
 		if described != nil && described.OperationID == op.ID && described.RequestBody != nil {
 			described.RequestBody.Content["application/json"].Example = op.Request
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"headroom/config"
+	"headroom/internal/store"
 	"headroom/jobs"
 
 	"go.uber.org/zap"
@@ -21,20 +22,26 @@ type Assignment struct{ Tenant, Class *string }
 
 func (as Assignment) validate(cfg config.Config) error {
 	if t := as.Tenant; t != nil && *t != "" && !config.ValidGroup(*t) {
-		return fmt.Errorf("%q cannot be a tenant: 1 to 128 characters, no space, comma or =", *t)
+		return &assignmentError{fmt.Errorf("%q cannot be a tenant: 1 to 128 characters, no space, comma or =", *t)}
 	}
 	if c := as.Class; c != nil && *c != "" && !cfg.Fairness.HasClass(*c) {
-		known := append(slices.Sorted(maps.Keys(cfg.Fairness.Classes)), config.DefaultClass)
-		return fmt.Errorf("unknown priority class %s; there are %s; add fairness.classes.%s to the settings file",
-			*c, strings.Join(slices.Compact(known), ", "), *c)
+		known := append(slices.Collect(maps.Keys(cfg.Fairness.Classes)), config.DefaultClass)
+		slices.Sort(known)
+		return &assignmentError{fmt.Errorf("unknown priority class %s; there are %s; add fairness.classes.%s to the settings file",
+			*c, strings.Join(slices.Compact(known), ", "), *c)}
 	}
 	return nil
 }
 
+// An assignmentError says that no account can have such a tenant or class.
+type assignmentError struct{ error }
+
+func (e *assignmentError) Unwrap() error { return e.error }
+
 // AssignAccount changes the tenant or the priority class of an account. It holds
 // with the next place that is given out.
 func AssignAccount(ctx context.Context, cfg config.Config, email string, as Assignment, log *zap.Logger) (account jobs.Account, err error) {
-	if err := as.validate(cfg); err != nil {
+	if err := as.validate(cfg); err != nil { // before the store is looked for
 		return jobs.Account{}, err
 	}
 	s, err := OpenStore(ctx, cfg, log)
@@ -45,7 +52,15 @@ func AssignAccount(ctx context.Context, cfg config.Config, email string, as Assi
 		return jobs.Account{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	err = s.AssignAccount(ctx, email, as.Tenant, as.Class)
+	return assignAccount(ctx, cfg, s, email, as)
+}
+
+// assignAccount is [AssignAccount] where the store is open.
+func assignAccount(ctx context.Context, cfg config.Config, s *store.Store, email string, as Assignment) (jobs.Account, error) {
+	if err := as.validate(cfg); err != nil {
+		return jobs.Account{}, err
+	}
+	err := s.AssignAccount(ctx, email, as.Tenant, as.Class)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return jobs.Account{}, unknownAccount(cfg, email)
 	}

@@ -45,6 +45,7 @@ func (b apiBackend) Status(err error) int {
 	}
 	_, refused := errors.AsType[*RefusedError](err)
 	_, unknownProject := errors.AsType[*unknownProjectError](err)
+	_, unassignable := errors.AsType[*assignmentError](err)
 	_, unknownName := errors.AsType[*UnknownNameError](err)
 	_, noSync := errors.AsType[*noSyncError](err)
 	_, unavailable := errors.AsType[*unavailableError](err)
@@ -54,7 +55,7 @@ func (b apiBackend) Status(err error) int {
 	return max(
 		is(google, http.StatusBadGateway),
 		is(denied || settings, http.StatusServiceUnavailable),
-		is(refused || unknownProject, http.StatusUnprocessableEntity),
+		is(refused || unknownProject || unassignable, http.StatusUnprocessableEntity),
 		is(unknownName, http.StatusNotFound),
 		is(noSync, http.StatusConflict),
 		is(unavailable || errors.Is(err, quota.ErrUnavailable), http.StatusServiceUnavailable),
@@ -85,8 +86,12 @@ func (b apiBackend) Account(ctx context.Context, email string) (jobs.Account, er
 	return KnownAccount(ctx, b.cfg, b.store, email)
 }
 
-func (b apiBackend) AddAccount(ctx context.Context, email, project string) (jobs.Account, error) {
-	return addAccount(ctx, b.cfg, b.store, email, project, Assignment{})
+func (b apiBackend) AddAccount(ctx context.Context, email, project string, as api.Assignment) (jobs.Account, error) {
+	return addAccount(ctx, b.cfg, b.store, email, project, Assignment(as))
+}
+
+func (b apiBackend) AssignAccount(ctx context.Context, email string, as api.Assignment) (jobs.Account, error) {
+	return assignAccount(ctx, b.cfg, b.store, email, Assignment(as))
 }
 
 func (b apiBackend) Backfills(ctx context.Context, f jobs.JobFilter, afterID string, limit int) ([]jobs.Job, error) {

@@ -185,6 +185,45 @@ func TestAPIAccounts(t *testing.T) {
 	}
 }
 
+// TestAPIAssignsAccounts: what a body does not name stays, and nothing is written
+// when something in it cannot be.
+func TestAPIAssignsAccounts(t *testing.T) {
+	s := serve(t, func(cfg *config.Config) {
+		cfg.Fairness.Classes = map[string]config.Class{"urgent": {Weight: 4}}
+	})
+	type body map[string]any
+	account := func(tenant, class string) jobs.Account {
+		return jobs.Account{Email: ann, Tenant: tenant, Class: class, Project: "main"}
+	}
+	s.fails(422, "unknown priority class fast; there are default, urgent; add fairness.classes.fast", "POST", "/accounts", body{"email": ann, "project": "main", "class": "fast"})
+	s.fails(404, "unknown account ann@example.com; add it with", "PATCH", "/accounts/"+ann, body{"tenant": "acme"})
+	ask[jobs.Account](s, 201, "POST", "/accounts", body{"email": ann, "project": "main", "tenant": "acme"})
+	for _, step := range []struct {
+		body body
+		want jobs.Account
+	}{
+		{body{"class": "urgent"}, account("acme", "urgent")},
+		{body{"tenant": "umbrella"}, account("umbrella", "urgent")},
+		{body{"tenant": "acme", "class": "default"}, account("acme", "default")},
+		{body{"tenant": "", "class": ""}, account("example.com", "")},
+		{body{"tenant": "acme", "class": "urgent"}, account("acme", "urgent")},
+	} {
+		got := ask[jobs.Account](s, 200, "PATCH", "/accounts/Ann@example.com", step.body)
+		stored := ask[jobs.Account](s, 200, "GET", "/accounts/"+ann, nil)
+		got.CreatedAt, stored.CreatedAt = time.Time{}, time.Time{}
+		if got != step.want || stored != step.want {
+			t.Errorf("after %v the account is %+v, stored %+v, want %+v", step.body, got, stored, step.want)
+		}
+	}
+	s.fails(422, "unknown priority class fast", "PATCH", "/accounts/"+ann, body{"tenant": "umbrella", "class": "fast"})
+	s.fails(422, "cannot be a tenant", "PATCH", "/accounts/"+ann, body{"tenant": "a b", "class": "default"})
+	s.fails(422, "the body changes nothing; name tenant or class", "PATCH", "/accounts/"+ann, body{})
+	s.fails(422, "unexpected property", "PATCH", "/accounts/"+ann, body{"project": "other"})
+	if got := ask[jobs.Account](s, 200, "GET", "/accounts/"+ann, nil); got.Tenant != "acme" || got.Class != "urgent" {
+		t.Errorf("after what was refused the account is %+v, want it as it was", got)
+	}
+}
+
 func TestAPIBackfills(t *testing.T) {
 	s := serve(t, nil)
 	s.fails(404, "unknown account ann@example.com; add it with: headroom account add ann@example.com --project main", "POST", "/backfills", map[string]string{"account": ann})
