@@ -2,6 +2,7 @@ package fakegoogle
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -112,6 +113,9 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo f
 	return undo, s.sendOddly(w, r, answer, odd)
 }
 
+// largestRequest bounds the body of a call, in bytes.
+const largestRequest = 1 << 20
+
 // answer serves an operation. Mail that no code foresaw costs its own call an
 // answer of 500 and nothing more.
 func (s *Server) answer(r *http.Request, op operation, box *Mailbox, odd Oddity) (a reply) {
@@ -125,7 +129,11 @@ func (s *Server) answer(r *http.Request, op operation, box *Mailbox, odd Oddity)
 	if op.userID != "me" && mailboxKey(op.userID) != mailboxKey(box.email) {
 		return renderError(r, delegationDenied(box.email))
 	}
-	answer, failure := op.serve(box, ask{Values: r.URL.Query(), odd: odd})
+	body, err := io.ReadAll(io.LimitReader(r.Body, largestRequest))
+	if err != nil {
+		return renderError(r, badRequest(err.Error()))
+	}
+	answer, failure := op.serve(box, ask{Values: r.URL.Query(), odd: odd, body: body})
 	return render(r, answer, failure)
 }
 

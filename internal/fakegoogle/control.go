@@ -53,9 +53,13 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 		}
 	case "POST mailbox":
 		s.postMailbox(w, r)
+	case "GET push":
+		sendJSON(w, http.StatusOK, s.pushState())
+	case "POST push":
+		s.postPush(w, r)
 	default:
 		sendJSON(w, http.StatusNotFound, controlError{
-			"no such control: GET meter, GET arrivals, GET activity, GET and POST limits, GET, POST and DELETE faults, GET and POST mailbox are under /_fake/"})
+			"no such control: GET meter, GET arrivals, GET activity, GET and POST limits, GET, POST and DELETE faults, GET and POST mailbox, GET and POST push are under /_fake/"})
 	}
 }
 

@@ -23,6 +23,7 @@ type history struct {
 	last    uint64 // id of the latest change
 	floor   uint64 // the oldest id that may still be asked for
 	records []change
+	told    func(change) // of every change, under the mailbox's lock
 }
 
 type change struct {
@@ -41,6 +42,7 @@ func (h *history) add(kind string, msg *message, changed []string) {
 		id: h.last, kind: kind, messageID: msg.id, threadID: msg.threadID,
 		labels: msg.labels, labelChanges: changed,
 	})
+	h.told(h.records[len(h.records)-1])
 }
 
 func (h *history) expire() { h.floor, h.records = h.last, nil }

@@ -12,7 +12,8 @@ import (
 // the answer.
 type ask struct {
 	url.Values
-	odd Oddity
+	odd  Oddity
+	body []byte // of a request by POST
 }
 
 type profile struct {

@@ -39,5 +39,7 @@ func (s *Server) Listen(addr string) (url string, shutdown func(context.Context)
 		}
 		return err
 	}
-	return "http://" + listener.Addr().String(), shutdown, nil
+	url = "http://" + listener.Addr().String()
+	s.baseURL.Store(&url)
+	return url, shutdown, nil
 }

@@ -28,6 +28,9 @@ type Mailbox struct {
 	large    int // large messages made up so far
 	habits   Habits
 
+	watch     *watch // nil: nobody watches
+	publisher *publisher
+
 	tokens       uint32         // generation of page tokens; older ones are refused
 	tokenUses    map[string]int // kept only where Habits limit them
 	lastSalt     int64          // of a page token, in ns since 1970
@@ -59,12 +62,14 @@ type MessageInfo struct {
 // mailboxKey is how mailboxes are found: addresses differ by more than case.
 func mailboxKey(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
 
-func newMailbox(email string) *Mailbox {
-	return &Mailbox{
+func newMailbox(email string, p *publisher) *Mailbox {
+	m := &Mailbox{
 		email: email, byID: map[string]*message{}, threads: map[string]string{},
 		byThread: map[string][]*message{}, tokenUses: map[string]int{},
-		history: history{last: firstHistoryID, floor: firstHistoryID},
+		history: history{last: firstHistoryID, floor: firstHistoryID}, publisher: p,
 	}
+	m.history.told = m.tell
+	return m
 }
 
 // Email returns the address the mailbox was made with.

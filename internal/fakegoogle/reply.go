@@ -51,6 +51,9 @@ func render(r *http.Request, answer any, failure *apiError) reply {
 	if failure != nil {
 		return renderError(r, failure)
 	}
+	if none, ok := answer.(noContent); ok {
+		return none.reply()
+	}
 	body, err := encodeJSON(answer)
 	if err == nil && selection != nil {
 		body, err = selection.apply(body)

@@ -29,7 +29,12 @@ type operation struct {
 // route finds the operation of a request. Segments of the path are unescaped one
 // by one, so an id may hold any character.
 func route(r *http.Request) (operation, bool) {
-	if r.Method != http.MethodGet {
+	served := methods
+	switch r.Method {
+	case http.MethodGet:
+	case http.MethodPost:
+		served = posted
+	default:
 		return operation{}, false
 	}
 	segments := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
@@ -54,11 +59,11 @@ func route(r *http.Request) (operation, bool) {
 			op.ids = append(op.ids, segment)
 		}
 	}
-	op.method = methods[strings.Join(what, "/")]
+	op.method = served[strings.Join(what, "/")]
 	return op, op.method != ""
 }
 
-// methods are those served, by what follows the user in their paths.
+// methods are those served that are asked for by GET, by what follows the user in their paths.
 var methods = map[string]string{
 	"profile":                    methodGetProfile,
 	"labels":                     methodLabelsList,
@@ -100,6 +105,10 @@ func (op operation) serve(m *Mailbox, q ask) (any, *apiError) {
 		return m.getThread(op.id(), q)
 	case methodHistoryList:
 		return m.listHistory(q)
+	case methodWatch:
+		return m.startWatch(q)
+	case methodStop:
+		return m.stopWatch()
 	}
 	return nil, notFound() // route knows no other method
 }

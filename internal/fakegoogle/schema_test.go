@@ -14,7 +14,7 @@ func TestAnswersFitGooglesSchema(t *testing.T) {
 	for name, answer := range map[string]any{
 		"Profile": profile{}, "ListMessagesResponse": messageList{}, "Message": messageAnswer{},
 		"ListLabelsResponse": labelList{}, "Label": label{}, "ListHistoryResponse": historyList{},
-		"ListThreadsResponse": threadList{}, "Thread": threadAnswer{}, "MessagePartBody": partBody{},
+		"ListThreadsResponse": threadList{}, "Thread": threadAnswer{}, "MessagePartBody": partBody{}, "WatchResponse": watchAnswer{},
 	} {
 		for _, problem := range misfits(d, name, d.Schemas[name], reflect.TypeOf(answer), map[reflect.Type]bool{}) {
 			t.Error(problem)

@@ -83,6 +83,11 @@ type Server struct {
 	unauthenticated atomic.Int64
 	unrouted        atomic.Int64
 
+	publisher     *publisher
+	signer        signer
+	baseURL       atomic.Pointer[string] // where Listen serves
+	identityCalls atomic.Int64
+
 	closed    chan struct{}
 	closeOnce sync.Once
 }
@@ -124,6 +129,7 @@ func New(opts Options) (*Server, error) {
 	if s.log == nil {
 		s.log = zap.NewNop()
 	}
+	s.publisher = newPublisher(s)
 	return s, nil
 }
 
@@ -136,7 +142,7 @@ func (s *Server) AddMailbox(email string) *Mailbox {
 	if box, ok := s.mailboxes[key]; ok {
 		return box
 	}
-	box := newMailbox(email)
+	box := newMailbox(email, s.publisher)
 	s.mailboxes[key] = box
 	s.inOrder = append(s.inOrder, box)
 	return box
@@ -196,13 +202,24 @@ func (s *Server) wait(d time.Duration, stop <-chan struct{}) bool {
 	return false
 }
 
-// ServeHTTP serves the API, alone and in batches, the token endpoint and, under
+// url is where the fake can be reached; "" unless it listens by itself.
+func (s *Server) url() string {
+	if url := s.baseURL.Load(); url != nil {
+		return *url
+	}
+	return ""
+}
+
+// ServeHTTP serves the API, alone and in batches, the token endpoint, the keys of
+// identity tokens and, under
 // /_fake/, the controls.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	endpoint, isBatch := batchEndpointOf(r)
 	switch {
 	case isControl(r):
 		s.serveControl(w, r)
+	case isIdentity(r):
+		s.serveIdentity(w, r)
 	case r.URL.Path == "/token":
 		s.serveToken(w, r)
 	case isBatch:

@@ -1,0 +1,251 @@
+package fakegoogle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Push says where notices of watched mailboxes go, as the push subscription of a
+// Pub/Sub topic would. The topic's name is not looked at: every watch goes to the
+// one subscription.
+type Push struct {
+	URL            string `json:"url"` // nothing is delivered while it is empty
+	Audience       string `json:"audience"`
+	ServiceAccount string `json:"service_account"`
+	Subscription   string `json:"subscription"`
+	// Duplicates is how many times more each notice is delivered than it must be.
+	Duplicates int `json:"duplicates,omitempty"`
+	// WatchLifeMS is how long a watch lasts that begins from now on; seven days if
+	// zero.
+	WatchLifeMS int64 `json:"watch_life_ms,omitempty"`
+	// PublishEveryMS is the shortest time between two notices of one user; what
+	// happens in between is not told. A second if zero.
+	PublishEveryMS int64 `json:"publish_every_ms,omitempty"`
+}
+
+// PushCounts counts notices.
+type PushCounts struct {
+	Published   int64 `json:"published"`
+	Dropped     int64 `json:"dropped"`     // not published: one a second is all that a user gets
+	Delivered   int64 `json:"delivered"`   // answered with success, duplicates too
+	Redelivered int64 `json:"redelivered"` // attempts after one that had no success
+	GivenUp     int64 `json:"given_up"`
+}
+
+const (
+	pushAttempts    = 12
+	pushFirstPause  = 100 * time.Millisecond // after a failed attempt; doubled by each
+	pushLongestWait = 5 * time.Second
+	pushesAtOnce    = 16
+	mostWaiting     = 10_000 // notices; those beyond are given up
+)
+
+// A notice is a message of Pub/Sub.
+type notice struct {
+	user      string
+	historyID uint64
+	id        string
+	at        time.Time
+	attempts  int
+}
+
+// publisher delivers notices, at least once each, to whoever [Push] names.
+type publisher struct {
+	server *Server
+	slots  chan struct{} // one for each delivery under way
+	client *http.Client
+
+	mu      sync.Mutex
+	push    Push
+	counts  PushCounts
+	serial  uint64
+	waiting int
+}
+
+func newPublisher(s *Server) *publisher {
+	return &publisher{
+		server: s, slots: make(chan struct{}, pushesAtOnce), serial: 7_000_000_000,
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second},
+	}
+}
+
+// SetPush says where notices go from now on.
+func (s *Server) SetPush(p Push) error {
+	if u, err := url.Parse(p.URL); p.URL != "" && (err != nil || u.Host == "") {
+		return fmt.Errorf("set push: %q is no URL", p.URL)
+	}
+	if p.Duplicates < 0 || p.WatchLifeMS < 0 || p.PublishEveryMS < 0 {
+		return errors.New("set push: numbers may not be negative")
+	}
+	s.publisher.mu.Lock()
+	defer s.publisher.mu.Unlock()
+	s.publisher.push = p
+	return nil
+}
+
+// Pushed counts the notices so far.
+func (s *Server) Pushed() PushCounts {
+	s.publisher.mu.Lock()
+	defer s.publisher.mu.Unlock()
+	return s.publisher.counts
+}
+
+func (p *publisher) settings() Push {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.push
+}
+
+func (p *publisher) life() time.Duration {
+	if ms := p.settings().WatchLifeMS; ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return watchLife
+}
+
+func (p *publisher) every() time.Duration {
+	if ms := p.settings().PublishEveryMS; ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return publishEvery
+}
+
+func (p *publisher) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.Dropped++
+}
+
+// publish takes a notice and returns at once.
+func (p *publisher) publish(user string, historyID uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.Published++
+	p.serial++
+	if p.push.URL == "" {
+		return
+	}
+	n := notice{user: user, historyID: historyID, id: strconv.FormatUint(p.serial, 10), at: time.Now()}
+	for range 1 + p.push.Duplicates {
+		if p.waiting == mostWaiting {
+			p.counts.GivenUp++
+			continue
+		}
+		p.waiting++
+		go p.deliver(n)
+	}
+}
+
+// deliver tries until the notice is taken.
+func (p *publisher) deliver(n notice) {
+	defer p.count(func(*PushCounts) { p.waiting-- })
+	for pause := pushFirstPause; ; pause = min(2*pause, pushLongestWait) {
+		select {
+		case p.slots <- struct{}{}:
+		case <-p.server.closed:
+			return
+		}
+		err := p.post(n)
+		<-p.slots
+		switch n.attempts++; {
+		case err == nil:
+			p.count(func(c *PushCounts) { c.Delivered++ })
+			return
+		case n.attempts == pushAttempts:
+			p.count(func(c *PushCounts) { c.GivenUp++ })
+			return
+		case !p.server.wait(pause, nil):
+			return
+		}
+		p.count(func(c *PushCounts) { c.Redelivered++ })
+	}
+}
+
+func (p *publisher) count(do func(*PushCounts)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do(&p.counts)
+}
+
+type pushEnvelope struct {
+	Message      pushMessage `json:"message"`
+	Subscription string      `json:"subscription"`
+}
+
+type pushMessage struct {
+	Data         []byte    `json:"data"` // base64
+	MessageID    string    `json:"messageId"`
+	PublishTime  time.Time `json:"publishTime"`
+	MessageID2   string    `json:"message_id"` // Pub/Sub sends both spellings
+	PublishTime2 time.Time `json:"publish_time"`
+}
+
+// Envelope is the body of a push about a mailbox, for those who send their own.
+func (p Push) Envelope(user string, historyID uint64, messageID string, at time.Time) ([]byte, error) {
+	data, err := encodeJSON(struct {
+		EmailAddress string `json:"emailAddress"`
+		HistoryID    uint64 `json:"historyId"` // a number here, unlike in the API
+	}{user, historyID})
+	if err != nil {
+		return nil, err
+	}
+	at = at.UTC()
+	return encodeJSON(pushEnvelope{pushMessage{data, messageID, at, messageID, at}, p.Subscription})
+}
+
+// Claims are those of the token that comes with a push.
+func (s *Server) Claims(p Push, at time.Time) map[string]any {
+	return map[string]any{
+		"iss": s.url(), "aud": p.Audience, "azp": "112233445566778899000", "sub": "112233445566778899000",
+		"email": p.ServiceAccount, "email_verified": true,
+		"iat": at.Unix(), "exp": at.Add(time.Hour).Unix(),
+	}
+}
+
+// post makes one attempt.
+func (p *publisher) post(n notice) error {
+	to := p.settings()
+	body, err := to.Envelope(n.user, n.historyID, n.id, n.at)
+	if err != nil {
+		return err
+	}
+	token, err := p.server.SignIDToken(p.server.Claims(to, time.Now()))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // Close lets go of it
+		select {
+		case <-p.server.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("User-Agent", "CloudPubSub-Google")
+	answer, err := p.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16))
+	switch answer.StatusCode {
+	case http.StatusProcessing, http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent:
+		return nil
+	}
+	return fmt.Errorf("push answered with %s", answer.Status)
+}
