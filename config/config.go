@@ -24,7 +24,6 @@ type Config struct {
 	Scheduler Scheduler `yaml:"scheduler"`
 	Fairness  Fairness  `yaml:"fairness"`
 	Sync      Sync      `yaml:"sync"`
-	Push      Push      `yaml:"push"`
 	Web       Web       `yaml:"web"`
 	Metrics   Metrics   `yaml:"metrics"`
 	Log       Log       `yaml:"log"`

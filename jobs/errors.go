@@ -48,6 +48,7 @@ const (
 	ClassItem        Class = "item"        // this item will never work
 	ClassCursor      Class = "cursor"      // a page token or history id no longer works: start over
 	ClassSearch      Class = "search"      // a listing that Google does not make sense of
+	ClassForbidden   Class = "forbidden"   // this calendar is not for the account to read; others may be
 	ClassAccount     Class = "account"     // the account must act: token, scope, mail switched off
 	ClassProject     Class = "project"     // the Google Cloud project is misconfigured
 )

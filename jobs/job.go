@@ -12,6 +12,7 @@ type Kind string
 const (
 	MailBackfill Kind = "mail-backfill" // brings the whole of one mailbox, or a part of it, into the store
 	MailSync     Kind = "mail-sync"     // brings what has changed in a mailbox since its cursor
+	CalendarSync Kind = "calendar-sync" // brings an account's calendars into the store, and keeps them in step
 )
 
 // State is where a job stands.

@@ -32,8 +32,11 @@ func (r TaskRef) TaskID() string { return fmt.Sprintf("%s:%d:%d", r.Job, r.Epoch
 
 // Kind is the kind of the job that r names.
 func (r TaskRef) Kind() Kind {
-	if strings.HasPrefix(r.Job, SyncID("")) {
+	switch {
+	case strings.HasPrefix(r.Job, SyncID("")):
 		return MailSync
+	case strings.HasPrefix(r.Job, CalendarID("")):
+		return CalendarSync
 	}
 	return MailBackfill
 }

@@ -99,7 +99,7 @@ func (x *tx) startSync(ctx context.Context, email string) (job jobs.Job, started
 	r, err := x.load(ctx, jobs.SyncID(email))
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
-		r, err = x.insertSync(ctx, email, project)
+		r, err = x.insertJob(ctx, jobs.MailSync, jobs.SyncID(email), email, project)
 	case err != nil:
 	case r.State == jobs.Paused:
 		return r.Job, false, true, nil
@@ -123,10 +123,9 @@ func (x *tx) startSync(ctx context.Context, email string) (job jobs.Job, started
 	return r.Job, true, err == nil, err
 }
 
-func (x *tx) insertSync(ctx context.Context, email, project string) (*row, error) {
-	id := jobs.SyncID(email)
+func (x *tx) insertJob(ctx context.Context, kind jobs.Kind, id, email, project string) (*row, error) {
 	_, err := x.ExecContext(ctx, `INSERT INTO jobs (id, kind, account, project, state, live, epoch, created_at, updated_at)
-		VALUES (?, ?, ?, ?, ?, TRUE, 1, ?, ?)`, id, jobs.MailSync, email, project, jobs.Queued, x.now, x.now)
+		VALUES (?, ?, ?, ?, ?, TRUE, 1, ?, ?)`, id, kind, email, project, jobs.Queued, x.now, x.now)
 	if err != nil {
 		return nil, fmt.Errorf("insert job %q: %w", id, err)
 	}
