@@ -26,10 +26,13 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 
 // A visit is a call that was admitted; it is in flight until release.
 type visit struct {
-	op    operation
+	op    operation // of Gmail, as box is
 	box   *Mailbox
 	call  call
-	fault *Fault // that strikes it; nil if none does
+	meter *meter
+	// answer makes the true answer.
+	answer func(odd Oddity) reply
+	fault  *Fault // that strikes it; nil if none does
 	// done ends the call's time in flight, once, and notes the status of its answer,
 	// unless that is 0. It comes before the answer: a client that has read it has
 	// made room.
@@ -43,6 +46,9 @@ func (s *Server) admit(r *http.Request) (visit, *reply) {
 	refuse := func(e *apiError) (visit, *reply) {
 		answer := renderError(r, e)
 		return visit{}, &answer
+	}
+	if isCalendar(r) {
+		return s.admitCalendar(r)
 	}
 	op, ok := route(r)
 	if !ok {
@@ -73,7 +79,8 @@ func (s *Server) admit(r *http.Request) (visit, *reply) {
 		s.meter.answered(v.number, e.Code)
 		return refuse(e)
 	}
-	admitted := visit{op: op, box: box, call: c, done: func(status int) {
+	answer := func(odd Oddity) reply { return s.answer(r, op, box, odd) }
+	admitted := visit{op: op, box: box, call: c, meter: s.meter, answer: answer, done: func(status int) {
 		if status != 0 {
 			s.meter.answered(v.number, status)
 		}
@@ -95,14 +102,14 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo f
 	if v.fault != nil {
 		odd = v.fault.Oddity
 		if wait := v.fault.wait(); wait > 0 {
-			s.meter.told(v.call.user, wait)
+			v.meter.told(v.call.user, wait)
 		}
-		if s.applyFault(w, r, *v.fault, v.done, func() reply { return s.answer(r, v.op, v.box, odd) }) {
+		if s.applyFault(w, r, *v.fault, v.done, func() reply { return v.answer(odd) }) {
 			return undo, nil
 		}
 	}
 	s.wait(s.opts.Latency, r.Context().Done())
-	answer := s.answer(r, v.op, v.box, odd)
+	answer := v.answer(odd)
 	if answer.status == http.StatusOK && v.call.fetch() {
 		undo = s.meter.delivered(v.call, v.box.delivery(v.call))
 	}

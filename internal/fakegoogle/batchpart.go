@@ -93,8 +93,12 @@ func readPart(r *http.Request, p *multipart.Part) (*batchPart, error) {
 	for name, values := range own {
 		header[name] = values
 	}
+	body, err := io.ReadAll(text)
+	if err != nil {
+		return nil, fmt.Errorf("body: %w", err)
+	}
 	header.Del("Accept-Encoding") // the batch is compressed as a whole
-	request := (&http.Request{Method: verb, URL: target, Header: header, Host: r.Host, Body: http.NoBody}).WithContext(r.Context())
+	request := (&http.Request{Method: verb, URL: target, Header: header, Host: r.Host, Body: io.NopCloser(bytes.NewReader(body))}).WithContext(r.Context())
 	return &batchPart{contentID: p.Header.Get("Content-Id"), request: request, answer: partWriter{header: http.Header{}}}, nil
 }
 

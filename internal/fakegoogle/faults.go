@@ -10,7 +10,7 @@ import (
 // A Fault scripts the answers to some calls. It sees calls that the meter
 // admitted; they are charged like any other.
 //
-// Which calls: those that fit User, Project, Method and ID, an empty one fitting
+// Which calls: those that fit User, Project, Method, ID and Calendar, an empty one fitting
 // all, and come between AfterMS and ForMS later. Of these, counted from 1, only the
 // Nth; or Count of them beginning with the From-th (all of them when Count is zero,
 // the first when From is). All times are real, not divided by the server's scale.
@@ -22,7 +22,9 @@ type Fault struct {
 	User    string `json:"user,omitempty"`
 	Project string `json:"project,omitempty"`
 	Method  string `json:"method,omitempty"` // id of the discovery document, or "token"
-	ID      string `json:"id,omitempty"`     // of a message or thread
+	ID      string `json:"id,omitempty"`     // of a message, thread or event
+	// Calendar is the id of one calendar; User is then the account it is asked by.
+	Calendar string `json:"calendar,omitempty"`
 
 	Nth   int `json:"nth,omitempty"`
 	From  int `json:"from,omitempty"`
@@ -131,7 +133,8 @@ func count(conditions ...bool) int {
 
 func (f Fault) fits(c call) bool {
 	fits := func(want, have string) bool { return want == "" || want == have }
-	return fits(mailboxKey(f.User), c.user) && fits(f.Project, c.project) && fits(f.Method, c.method) && fits(f.ID, c.id)
+	return fits(mailboxKey(f.User), c.owner()) && fits(f.Project, c.project) && fits(f.Method, c.method) &&
+		fits(f.ID, c.id) && fits(f.Calendar, c.calendar)
 }
 
 // during reports whether the fault is in force so long after it was added.

@@ -1,6 +1,7 @@
 package fakegoogle
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -79,7 +80,13 @@ type call struct {
 	project, user      string
 	method, format, id string
 	quotaUser          bool
+	// Of a call of Calendar: the account that is asked about, which may be another
+	// than the user who is charged, and the calendar.
+	account, calendar string
 }
+
+// owner is whose data a call asks for.
+func (c call) owner() string { return cmp.Or(c.account, c.user) }
 
 // fetch says whether the call asks for whole messages.
 func (c call) fetch() bool {

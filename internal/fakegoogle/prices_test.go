@@ -105,11 +105,16 @@ type schema struct {
 // readDiscovery returns the description of Gmail that Google's client ships with.
 func readDiscovery(t *testing.T) discovery {
 	t.Helper()
+	return readDiscoveryOf(t, "gmail", "v1")
+}
+
+func readDiscoveryOf(t *testing.T, api, version string) discovery {
+	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api").Output()
 	if err != nil {
 		t.Skipf("the module google.golang.org/api is not to be found: %v", err)
 	}
-	b, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "gmail", "v1", "gmail-api.json"))
+	b, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), api, version, api+"-api.json"))
 	if err != nil {
 		t.Skipf("google.golang.org/api comes without its discovery document: %v", err)
 	}

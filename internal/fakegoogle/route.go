@@ -134,6 +134,12 @@ func (s *Server) principal(r *http.Request, userID string) *Mailbox {
 	return s.Mailbox(token)
 }
 
+// bearerOf is the access token of a request; "" where it has none.
+func bearerOf(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
+}
+
 // defaultProject is who is metered when no header names a project.
 const defaultProject = "fake-project"
 

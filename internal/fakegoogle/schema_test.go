@@ -22,6 +22,19 @@ func TestAnswersFitGooglesSchema(t *testing.T) {
 	}
 }
 
+// The same holds for Calendar.
+func TestCalendarsAnswersFitGooglesSchema(t *testing.T) {
+	d := readDiscoveryOf(t, "calendar", "v3")
+	for name, answer := range map[string]any{
+		"CalendarList": calendarList{}, "CalendarListEntry": calendarEntry{}, "Calendar": calendarResource{},
+		"Events": eventList{}, "Event": Event{}, "Channel": channelResource{},
+	} {
+		for _, problem := range misfits(d, name, d.Schemas[name], reflect.TypeOf(answer), map[reflect.Type]bool{}) {
+			t.Error(problem)
+		}
+	}
+}
+
 // misfits compares a Go type with a schema. Types in seen are taken as compared:
 // parts hold parts.
 func misfits(d discovery, at string, s schema, t reflect.Type, seen map[reflect.Type]bool) []string {
@@ -49,8 +62,9 @@ func misfits(d discovery, at string, s schema, t reflect.Type, seen map[reflect.
 				problems = append(problems, fmt.Sprintf("%s has no field %s", at, name))
 				continue
 			}
-			if options == "string" != (property.Format == "int64" || property.Format == "uint64") {
-				problems = append(problems, fmt.Sprintf("%s.%s has format %q, encoded as a string: %t", at, name, property.Format, options == "string"))
+			asString := strings.HasSuffix(","+options, ",string")
+			if asString != (property.Format == "int64" || property.Format == "uint64") {
+				problems = append(problems, fmt.Sprintf("%s.%s has format %q, encoded as a string: %t", at, name, property.Format, asString))
 			}
 			problems = append(problems, misfits(d, at+"."+name, property, f.Type, seen)...)
 		}
@@ -59,6 +73,7 @@ func misfits(d discovery, at string, s schema, t reflect.Type, seen map[reflect.
 	kinds := map[string][]reflect.Kind{
 		"string":  {reflect.String, reflect.Int64, reflect.Uint64}, // 64-bit numbers travel as strings
 		"integer": {reflect.Int},
+		"boolean": {reflect.Bool},
 	}
 	for _, kind := range kinds[s.Type] {
 		if t.Kind() == kind {

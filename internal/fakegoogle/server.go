@@ -35,6 +35,9 @@ type Options struct {
 
 	// UserLimit and ProjectLimit are in units per minute; the price list's if zero.
 	UserLimit, ProjectLimit int64
+	// CalendarUserLimit and CalendarProjectLimit are the same for Calendar, in
+	// requests per minute.
+	CalendarUserLimit, CalendarProjectLimit int64
 	// InFlightLimit bounds the calls of one user between meter and answer; 50 if zero.
 	InFlightLimit int
 	// BytesPerDay bounds the raw bytes of messages that one user is sent by full
@@ -73,9 +76,13 @@ type Server struct {
 	faults faultList
 	tokens *tokenTable
 
+	calendarMeter *meter
+	channels      *channels
+
 	mu        sync.RWMutex
 	mailboxes map[string]*Mailbox
 	inOrder   []*Mailbox
+	diaries   map[string]*diary
 
 	randMu sync.Mutex
 	rand   *rand.Rand
@@ -95,7 +102,7 @@ type Server struct {
 // New makes a server without mailboxes. It starts nothing.
 func New(opts Options) (*Server, error) {
 	if opts.Scale < 0 || opts.UserLimit < 0 || opts.ProjectLimit < 0 || opts.InFlightLimit < 0 ||
-		opts.BytesPerDay < 0 || opts.Jitter < 0 || opts.Latency < 0 || opts.PushBack < 0 {
+		opts.CalendarUserLimit < 0 || opts.CalendarProjectLimit < 0 || opts.BytesPerDay < 0 || opts.Jitter < 0 || opts.Latency < 0 || opts.PushBack < 0 {
 		return nil, errors.New("fake Google: scale, limits and durations may not be negative")
 	}
 	opts.Prices = cmp.Or(opts.Prices, DefaultPrices)
@@ -120,11 +127,16 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)
 	}
+	calendarMeter, err := newCalendarMeter(opts)
+	if err != nil {
+		return nil, fmt.Errorf("fake Google: %w", err)
+	}
 	s := &Server{
 		opts: opts, log: opts.Log, meter: m, tokens: newTokenTable(),
-		mailboxes: map[string]*Mailbox{},
-		rand:      rand.New(rand.NewPCG(opts.Seed, 0x6661_6b65)),
-		closed:    make(chan struct{}),
+		calendarMeter: calendarMeter, channels: newChannels(),
+		mailboxes: map[string]*Mailbox{}, diaries: map[string]*diary{},
+		rand:   rand.New(rand.NewPCG(opts.Seed, 0x6661_6b65)),
+		closed: make(chan struct{}),
 	}
 	if s.log == nil {
 		s.log = zap.NewNop()

@@ -35,6 +35,7 @@ type tokenTable struct {
 type issuedToken struct {
 	user    string
 	expires time.Time
+	service string // the service account that asked for it; "" where a person did
 }
 
 func newTokenTable() *tokenTable {
@@ -52,12 +53,20 @@ func (t *tokenTable) user(token string) (string, bool) {
 	return issued.user, true
 }
 
-func (t *tokenTable) issue(user string) string {
+// serviceAccount returns the service account that a token was issued to; "" where
+// there is none.
+func (t *tokenTable) serviceAccount(token string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.issued[token].service
+}
+
+func (t *tokenTable) issue(user, service string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.serial++
 	token := fmt.Sprintf("ya29.fake-%d-%s", t.serial, base64.RawURLEncoding.EncodeToString([]byte(user)))
-	t.issued[token] = issuedToken{user: user, expires: time.Now().Add(tokenLifetime)}
+	t.issued[token] = issuedToken{user: user, expires: time.Now().Add(tokenLifetime), service: service}
 	return token
 }
 
@@ -119,8 +128,8 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sendJSON(w, http.StatusOK, tokenAnswer{
-		AccessToken: s.tokens.issue(user), ExpiresIn: int(tokenLifetime/time.Second) - 1,
-		Scope: "https://www.googleapis.com/auth/gmail.readonly", TokenType: "Bearer",
+		AccessToken: s.tokens.issue(user, issuer(r)), ExpiresIn: int(tokenLifetime/time.Second) - 1,
+		Scope: "https://www.googleapis.com/auth/gmail.readonly https://www.googleapis.com/auth/calendar", TokenType: "Bearer",
 	})
 }
 
@@ -133,7 +142,7 @@ func (s *Server) grantee(r *http.Request) (*Mailbox, tokenError) {
 		}
 		return nil, tokenError{"invalid_grant", "Token has been expired or revoked."}
 	case jwtBearer:
-		subject, err := assertionSubject(r.PostFormValue("assertion"))
+		_, subject, err := assertionClaims(r.PostFormValue("assertion"))
 		if err != nil {
 			return nil, tokenError{"invalid_grant", "Invalid JWT: " + err.Error()}
 		}
@@ -145,24 +154,31 @@ func (s *Server) grantee(r *http.Request) (*Mailbox, tokenError) {
 	return nil, tokenError{"unsupported_grant_type", "Invalid grant_type: " + r.PostFormValue("grant_type")}
 }
 
-// assertionSubject decodes a JWT as far as its subject; its signature is not
-// looked at.
-func assertionSubject(assertion string) (string, error) {
+// issuer is the service account that asks for a token; "" where a person does.
+func issuer(r *http.Request) string {
+	issuer, _, _ := assertionClaims(r.PostFormValue("assertion"))
+	return issuer
+}
+
+// assertionClaims decodes a JWT as far as its issuer and its subject; its
+// signature is not looked at.
+func assertionClaims(assertion string) (issuer, subject string, err error) {
 	parts := strings.Split(assertion, ".")
 	if len(parts) != 3 {
-		return "", fmt.Errorf("%d parts, want 3", len(parts))
+		return "", "", fmt.Errorf("%d parts, want 3", len(parts))
 	}
 	claims, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
 	if err != nil {
-		return "", fmt.Errorf("decode the claims: %w", err)
+		return "", "", fmt.Errorf("decode the claims: %w", err)
 	}
-	var subject struct {
+	var named struct {
+		Iss string `json:"iss"`
 		Sub string `json:"sub"`
 	}
-	if err := json.Unmarshal(claims, &subject); err != nil {
-		return "", fmt.Errorf("read the claims: %w", err)
+	if err := json.Unmarshal(claims, &named); err != nil {
+		return "", "", fmt.Errorf("read the claims: %w", err)
 	}
-	return subject.Sub, nil
+	return named.Iss, named.Sub, nil
 }
 
 // applyTokenFault is applyFault with OAuth's form of errors.

@@ -1,0 +1,101 @@
+package fakegoogle
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const calendarPrefix = "/calendar/v3/"
+
+// isCalendar reports whether a request is of the Calendar API.
+func isCalendar(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.EscapedPath(), calendarPrefix)
+}
+
+// The methods of Calendar that are served, by their ids in Google's discovery
+// document.
+const (
+	methodCalendarListList  = "calendar.calendarList.list"
+	methodCalendarListGet   = "calendar.calendarList.get"
+	methodCalendarListWatch = "calendar.calendarList.watch"
+	methodCalendarsGet      = "calendar.calendars.get"
+	methodEventsList        = "calendar.events.list"
+	methodEventsGet         = "calendar.events.get"
+	methodEventsInstances   = "calendar.events.instances"
+	methodEventsInsert      = "calendar.events.insert"
+	methodEventsPatch       = "calendar.events.patch"
+	methodEventsUpdate      = "calendar.events.update"
+	methodEventsDelete      = "calendar.events.delete"
+	methodEventsWatch       = "calendar.events.watch"
+	methodChannelsStop      = "calendar.channels.stop"
+)
+
+// calendarRoutes are methods by verb and path; a * stands for an id.
+var calendarRoutes = map[string]string{
+	"GET users/me/calendarList":          methodCalendarListList,
+	"GET users/me/calendarList/*":        methodCalendarListGet,
+	"POST users/me/calendarList/watch":   methodCalendarListWatch,
+	"GET calendars/*":                    methodCalendarsGet,
+	"GET calendars/*/events":             methodEventsList,
+	"POST calendars/*/events":            methodEventsInsert,
+	"POST calendars/*/events/watch":      methodEventsWatch,
+	"GET calendars/*/events/*":           methodEventsGet,
+	"PATCH calendars/*/events/*":         methodEventsPatch,
+	"PUT calendars/*/events/*":           methodEventsUpdate,
+	"DELETE calendars/*/events/*":        methodEventsDelete,
+	"GET calendars/*/events/*/instances": methodEventsInstances,
+	"POST channels/stop":                 methodChannelsStop,
+}
+
+// A calendarOperation is a request of Calendar understood.
+type calendarOperation struct {
+	method   string
+	calendar string // from the path; "" where it names none
+	event    string
+}
+
+// routeCalendar finds the operation of a request. Segments of the path are
+// unescaped one by one, so an id may hold any character.
+func routeCalendar(r *http.Request) (calendarOperation, bool) {
+	segments := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), calendarPrefix), "/")
+	for i, segment := range segments {
+		plain, err := url.PathUnescape(segment)
+		if err != nil || plain == "" {
+			return calendarOperation{}, false
+		}
+		segments[i] = plain
+	}
+	for pattern, method := range calendarRoutes {
+		verb, path, _ := strings.Cut(pattern, " ")
+		if verb != r.Method {
+			continue
+		}
+		if ids, ok := matchPath(strings.Split(path, "/"), segments); ok {
+			op := calendarOperation{method: method}
+			if len(ids) > 0 {
+				op.calendar = ids[0]
+			}
+			if len(ids) > 1 {
+				op.event = ids[1]
+			}
+			return op, true
+		}
+	}
+	return calendarOperation{}, false
+}
+
+// matchPath compares a path with a pattern and returns what its stars stand for.
+func matchPath(pattern, path []string) (ids []string, ok bool) {
+	if len(pattern) != len(path) {
+		return nil, false
+	}
+	for i, want := range pattern {
+		if want == "*" {
+			ids = append(ids, path[i])
+		} else if want != path[i] {
+			return nil, false
+		}
+	}
+	return ids, true
+}
