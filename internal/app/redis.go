@@ -56,6 +56,7 @@ func connect(ctx context.Context, url config.URL, conns int, log *zap.Logger) (*
 	queue := *o
 	queue.MaxRetries, queue.MinRetryBackoff, queue.MaxRetryBackoff = 15, 100*time.Millisecond, 2*time.Second
 	queue.DialerRetries = 1
+	queue.Dialer = provenDialer(o)
 	queue.PoolSize = max(o.PoolSize, conns/2+10)
 	ledger := quota.ClientOptions(o)
 	ledger.DialerRetries = 1

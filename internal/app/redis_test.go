@@ -225,3 +225,59 @@ func TestTheQueueOutlastsARestartOfRedis(t *testing.T) {
 		t.Errorf("read %q, want the write", got)
 	}
 }
+
+// TestTheQueueIsBackSoonBehindAProxy: a proxy accepts connections while Redis is
+// away, and what was begun on them must not be waited for once it is back.
+func TestTheQueueIsBackSoonBehindAProxy(t *testing.T) {
+	t.Parallel()
+	server, err := localredis.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	proxy, err := localredis.NewProxy(server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	c, err := connect(t.Context(), config.URL("redis://"+proxy.Addr), 1, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.queue.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	dialled := make(chan struct{}, 100)
+	c.queue.AddHook(dialHook(func() { dialled <- struct{}{} }))
+	server.Kill()
+	written := make(chan error, 1)
+	go func() { written <- c.queue.Set(t.Context(), "k", "v", 0).Err() }()
+	<-dialled // the proxy has taken a connection, or closed it already
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	up := time.Now()
+	if err := <-written; err != nil {
+		t.Errorf("a write while Redis was away = %v, want nil", err)
+	}
+	if took := time.Since(up); took > 5*time.Second {
+		t.Errorf("the write came through %s after Redis was back, want within 5s", took)
+	}
+}
+
+// A dialHook is told of each connection that was dialled, or was not to be had.
+type dialHook func()
+
+func (h dialHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		defer h()
+		return next(ctx, network, addr)
+	}
+}
+
+func (dialHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (dialHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
