@@ -101,7 +101,7 @@ func watched(ctx context.Context, s *store.Store, names []string) ([]jobs.Job, e
 func watch(ctx context.Context, s *store.Store, cfg config.Config, all []jobs.Job, v view) ([]jobs.Job, error) {
 	speeds := make([]app.Speed, len(all))
 	for i, j := range all {
-		speeds[i].Metadata = app.MetadataCost(cfg, j.Project)
+		speeds[i] = app.NewSpeed(cfg, j.Project)
 	}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

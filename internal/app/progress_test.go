@@ -1,9 +1,11 @@
 package app_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
+	"headroom/config"
 	"headroom/internal/app"
 	"headroom/jobs"
 )
@@ -153,5 +155,78 @@ func TestETAOfMetadataFirst(t *testing.T) {
 	}
 	if done, left := s.Work(j); done < 933 || done > 934 || left != 400 {
 		t.Errorf("Work = %v done, %v left, want 933.3 and 400", done, left)
+	}
+}
+
+// The quota's pace is steady: what held a job up lately is no part of what is left,
+// be it over or under way.
+func TestAStallIsNoPartOfTheETA(t *testing.T) {
+	type part struct {
+		seconds, perSecond int
+	}
+	for _, tt := range []struct {
+		name  string
+		parts []part
+		want  time.Duration // for 400 at 20 a second
+	}{
+		{"none", []part{{30, 20}}, 20 * time.Second},
+		{"over", []part{{20, 5}, {10, 20}}, 20 * time.Second},
+		{"under way", []part{{30, 20}, {4, 1}}, 20 * time.Second},
+		{"in between", []part{{20, 20}, {10, 0}, {10, 20}}, 20 * time.Second},
+		{"the whole time", []part{{60, 10}}, 40 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := app.Speed{Allowed: 20, Window: 6 * time.Second}
+			now, done := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), int64(0)
+			s.Look(now, at(done, 0, 10_000))
+			for _, p := range tt.parts {
+				for range p.seconds {
+					now, done = now.Add(time.Second), done+int64(p.perSecond)
+					s.Look(now, at(done, 0, 10_000))
+				}
+			}
+			left, known := s.ETA(at(done, 0, done+400))
+			if off := (left - tt.want).Abs(); !known || off > tt.want/8 {
+				t.Errorf("ETA = %s, %v, want %s, an eighth more or less", left, known, tt.want)
+			}
+		})
+	}
+}
+
+// The first seconds say little, so what the settings allow counts with them.
+func TestAnETAOfTheFirstSecondsLeansOnTheSettings(t *testing.T) {
+	eta := func(s app.Speed) time.Duration {
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		s.Look(now, at(0, 0, 1000))
+		s.Look(now.Add(time.Second), at(1, 0, 1000))
+		s.Look(now.Add(2*time.Second), at(2, 0, 1000))
+		left, _ := s.ETA(at(2, 0, 1002))
+		return left.Round(time.Second)
+	}
+	if got := eta(app.Speed{}); got != 1000*time.Second {
+		t.Errorf("ETA where nothing is known = %s, want 1000s for 1000 at one a second", got)
+	}
+	if got := eta(app.Speed{Allowed: 20}); got < 70*time.Second || got > 80*time.Second {
+		t.Errorf("ETA where 20 a second are allowed = %s, want a little over the 50s that it takes then", got)
+	}
+}
+
+func TestNewSpeedIsWhatTheSettingsAllow(t *testing.T) {
+	for _, tt := range []struct {
+		prices            string
+		metadata, allowed float64
+	}{
+		{"gmail-legacy", 1, 15000 * 0.8 / 5 / 6},
+		{"gmail-2026-05", 1, 6000 * 0.8 / 20 / 6},
+		{"gmail-2026-10", 1.0 / 3, 6000 * 0.8 / 60 / 6},
+	} {
+		cfg, err := config.Load(config.Options{Optional: true, Set: []string{"scale=10", "google.projects.main.prices=" + tt.prices}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := app.Speed{Metadata: tt.metadata, Allowed: tt.allowed, Window: 6 * time.Second}
+		if got := app.NewSpeed(cfg, "main"); math.Abs(got.Metadata-want.Metadata) > 1e-9 || math.Abs(got.Allowed-want.Allowed) > 1e-9 || got.Window != want.Window {
+			t.Errorf("with %s NewSpeed = %+v, want %+v", tt.prices, got, want)
+		}
 	}
 }

@@ -197,7 +197,7 @@ func (p pricing) follow(ctx context.Context, s *site, reports []PricedReport, be
 	}
 	looks := make([]halfway, len(ids))
 	for i := range looks {
-		looks[i].speed.Metadata = app.MetadataCost(s.cfg, benchProject)
+		looks[i].speed = app.NewSpeed(s.cfg, benchProject)
 	}
 	all, err := s.untilEnded(ctx, ids, func(at time.Time, all []jobs.Job) {
 		sum := 0.0
