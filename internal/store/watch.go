@@ -1,0 +1,243 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"headroom/jobs"
+)
+
+const selectWatch = `SELECT account, kind, calendar, state, channel, expires_at, renewed_at, renew_at, last_push_at, failures, next_try, last_error FROM watches `
+
+func scanWatch(scan func(...any) error, w *jobs.Watch) error {
+	return scan(&w.Account, &w.Kind, &w.Calendar, &w.State, &w.Channel, millis{&w.ExpiresAt}, millis{&w.RenewedAt},
+		millis{&w.RenewAt}, millis{&w.LastPushAt}, &w.Failures, millis{&w.NextTry}, &w.LastError)
+}
+
+// Watches lists watches in the order of their keys, those after one only; the
+// zero key for the first.
+func (s *Store) Watches(ctx context.Context, after jobs.WatchKey, limit int) (all []jobs.Watch, err error) {
+	err = s.read(ctx, func(x *tx) error {
+		rows, err := x.QueryContext(ctx, selectWatch+`WHERE (account, kind, calendar) > (?, ?, ?)
+			ORDER BY account, kind, calendar LIMIT ?`, after.Account, after.Kind, after.Calendar, page(limit))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var w jobs.Watch
+			if err := scanWatch(rows.Scan, &w); err != nil {
+				return err
+			}
+			all = append(all, w)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list watches: %w", err)
+	}
+	return all, nil
+}
+
+// Watch returns one watch. One that was never made is in state none, which is no
+// error.
+func (s *Store) Watch(ctx context.Context, k jobs.WatchKey) (w jobs.Watch, err error) {
+	k.Account = normal(k.Account)
+	err = s.read(ctx, func(x *tx) (err error) {
+		w, err = x.watch(ctx, k)
+		return err
+	})
+	if err != nil {
+		return jobs.Watch{}, fmt.Errorf("watch of %s %s %s: %w", k.Kind, k.Account, k.Calendar, err)
+	}
+	return w, nil
+}
+
+func (x *tx) watch(ctx context.Context, k jobs.WatchKey) (w jobs.Watch, err error) {
+	err = scanWatch(x.QueryRowContext(ctx, selectWatch+"WHERE account = ? AND kind = ? AND calendar = ?", k.Account, k.Kind, k.Calendar).Scan, &w)
+	if errors.Is(err, sql.ErrNoRows) {
+		return jobs.Watch{WatchKey: k, State: jobs.WatchNone}, nil
+	}
+	return w, err
+}
+
+func (x *tx) saveWatch(ctx context.Context, w jobs.Watch) error {
+	_, err := x.ExecContext(ctx, `INSERT INTO watches (account, kind, calendar, state, channel, expires_at, renewed_at, renew_at, failures, next_try, last_error)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (account, kind, calendar) DO UPDATE SET state = excluded.state, channel = excluded.channel,
+			expires_at = excluded.expires_at, renewed_at = excluded.renewed_at, renew_at = excluded.renew_at,
+			failures = excluded.failures, next_try = excluded.next_try, last_error = excluded.last_error`,
+		w.Account, w.Kind, w.Calendar, w.State, w.Channel, toMillis(w.ExpiresAt), toMillis(w.RenewedAt), toMillis(w.RenewAt),
+		w.Failures, toMillis(w.NextTry), clean(w.LastError))
+	return err
+}
+
+// WatchDue reports whether the owner of a sync is to renew a watch now.
+func (s *Store) WatchDue(ctx context.Context, k jobs.WatchKey) (due bool, err error) {
+	k.Account = normal(k.Account)
+	err = s.read(ctx, func(x *tx) error {
+		w, err := x.watch(ctx, k)
+		due = w.RenewAt.UnixMilli() <= x.now && w.NextTry.UnixMilli() <= x.now
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("watch of %s %s %s: %w", k.Kind, k.Account, k.Calendar, err)
+	}
+	return due, nil
+}
+
+// Renewed notes that the owner of a sync has made Google tell of something for
+// life from now on, and that this is to be renewed in renew.
+func (s *Store) Renewed(ctx context.Context, ref jobs.TaskRef, k jobs.WatchKey, life, renew time.Duration) error {
+	_, err := s.owned(ctx, ahead, ref, "note a watch", func(ctx context.Context, x *tx, r *row) error {
+		k.Account = r.Account
+		return x.saveWatch(ctx, jobs.Watch{WatchKey: k, State: jobs.WatchActive,
+			RenewedAt: fromMillis(x.now), ExpiresAt: x.after(life), RenewAt: x.after(renew)})
+	})
+	return err
+}
+
+// Bounds of the wait after a watch could not be renewed, doubled by each failure
+// in a row. The longest leaves a watch of a week many more attempts.
+const (
+	watchFirstWait   = time.Minute
+	watchLongestWait = 6 * time.Hour
+)
+
+// RenewalFailed notes that the owner of a sync could not renew a watch. With a
+// wait it was not let, which is no failure, and is to try again then.
+func (s *Store) RenewalFailed(ctx context.Context, ref jobs.TaskRef, k jobs.WatchKey, what string, wait time.Duration) error {
+	_, err := s.owned(ctx, ahead, ref, "note a watch", func(ctx context.Context, x *tx, r *row) error {
+		k.Account = r.Account
+		w, err := x.watch(ctx, k)
+		if err != nil {
+			return err
+		}
+		if wait == 0 {
+			wait = min(watchFirstWait<<min(w.Failures, 20), watchLongestWait)
+			w.Failures++
+		}
+		w.LastError, w.NextTry = what, x.after(wait)
+		return x.saveWatch(ctx, w)
+	})
+	return err
+}
+
+const dueMailWatches = `SELECT m.account FROM mailboxes AS m LEFT JOIN watches AS w ON w.account = m.account AND w.kind = 'mail' AND w.calendar = ''
+		LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
+	WHERE m.history_id <> 0 AND m.asked_at = 0 AND COALESCE(w.renew_at, 0) <= ? AND COALESCE(w.next_try, 0) <= ?
+		AND COALESCE(w.asked_at, 0) <= ? AND COALESCE(j.state, '') NOT IN ('paused', 'blocked', 'cancelled') AND COALESCE(j.wanted, '') = ''
+	LIMIT ?`
+
+// watchPatience is how long after a sync was asked for a watch may stay due before
+// another is asked for: where no worker renews watches, nothing else bounds them.
+const watchPatience = 5 * time.Minute
+
+// AskForMailWatches asks for a sync of mailboxes whose watch is due to be made or
+// renewed, at most limit of them: the sync renews it. It returns how many.
+func (s *Store) AskForMailWatches(ctx context.Context, limit int) (int, error) {
+	return s.askForWatches(ctx, jobs.WatchMail, dueMailWatches, limit, (*tx).askMail)
+}
+
+// askForWatches asks for a sync of each account that a query finds. Its
+// parameters are now, now, the latest moment at which one was asked for before,
+// and the limit.
+func (s *Store) askForWatches(ctx context.Context, kind jobs.WatchKind, query string, limit int, ask func(*tx, context.Context, string) error) (int, error) {
+	var due []string
+	err := s.read(ctx, func(x *tx) (err error) {
+		due, err = x.ids(ctx, query, x.now, x.now, x.now-watchPatience.Milliseconds(), page(limit))
+		return err
+	})
+	if err == nil && len(due) > 0 { // most often none is, and nobody waits for writers
+		err = s.write(ctx, func(ctx context.Context, x *tx) error {
+			for _, account := range due {
+				if err := ask(x, ctx, account); err != nil {
+					return err
+				}
+				if _, err := x.ExecContext(ctx, `INSERT INTO watches (account, kind, calendar, state, asked_at) VALUES (?, ?, '', ?, ?)
+					ON CONFLICT (account, kind, calendar) DO UPDATE SET asked_at = excluded.asked_at`, account, kind, jobs.WatchNone, x.now); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask for the renewal of watches: %w", err)
+	}
+	return len(due), nil
+}
+
+// LapseWatches marks watches whose time has ended, and returns each of them once,
+// however many processes ask.
+func (s *Store) LapseWatches(ctx context.Context) (lapsed []jobs.WatchKey, err error) {
+	var any bool
+	err = s.read(ctx, func(x *tx) (err error) {
+		any, err = x.anyRow(ctx, "SELECT 1 FROM watches WHERE state = 'active' AND expires_at <= ? LIMIT 1", x.now)
+		return err
+	})
+	if err == nil && any {
+		err = s.write(ctx, func(ctx context.Context, x *tx) error {
+			lapsed = nil
+			rows, err := x.QueryContext(ctx, `UPDATE watches SET state = 'lapsed' WHERE state = 'active' AND expires_at <= ?
+				RETURNING account, kind, calendar`, x.now)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var k jobs.WatchKey
+				if err := rows.Scan(&k.Account, &k.Kind, &k.Calendar); err != nil {
+					return err
+				}
+				lapsed = append(lapsed, k)
+			}
+			return rows.Err()
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mark watches that have lapsed: %w", err)
+	}
+	return lapsed, nil
+}
+
+// CountWatches counts watches by kind and state.
+func (s *Store) CountWatches(ctx context.Context) (n map[jobs.WatchKind]map[jobs.WatchState]int, err error) {
+	n = map[jobs.WatchKind]map[jobs.WatchState]int{}
+	err = s.read(ctx, func(x *tx) error {
+		rows, err := x.QueryContext(ctx, "SELECT kind, state, COUNT(*) FROM watches GROUP BY kind, state")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var kind jobs.WatchKind
+			var state jobs.WatchState
+			var count int
+			if err := rows.Scan(&kind, &state, &count); err != nil {
+				return err
+			}
+			if n[kind] == nil {
+				n[kind] = map[jobs.WatchState]int{}
+			}
+			n[kind][state] = count
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count watches: %w", err)
+	}
+	return n, nil
+}
+
+func (x *tx) anyRow(ctx context.Context, query string, args ...any) (bool, error) {
+	var one int
+	err := x.QueryRowContext(ctx, query, args...).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,175 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"headroom/internal/store"
+	"headroom/jobs"
+)
+
+var annsMail = jobs.WatchKey{Account: "ann@example.com", Kind: jobs.WatchMail}
+
+// pushed takes a push for Ann's mailbox.
+func pushed(t *testing.T, s *store.Store, historyID uint64) jobs.PushOutcome {
+	t.Helper()
+	return must[jobs.PushOutcome](t)(s.PushMail(t.Context(), "Ann@example.com", historyID))
+}
+
+func askedAt(t *testing.T, s *store.Store) time.Time {
+	t.Helper()
+	return must[jobs.Cursor](t)(s.Cursor(t.Context(), "ann@example.com")).AskedAt
+}
+
+// ended brings a sync to its end.
+func ended(t *testing.T, s *store.Store, ref jobs.TaskRef) jobs.Job {
+	t.Helper()
+	ctx := t.Context()
+	must[jobs.Cursor](t)(s.BeginSync(ctx, ref))
+	if _, _, err := s.EndSync(ctx, ref); err != nil {
+		t.Fatal(err)
+	}
+	return must[jobs.Job](t)(s.Finish(ctx, ref, jobs.Finish{State: jobs.Completed}))
+}
+
+func TestAPushAsksForASync(t *testing.T) {
+	s, _, sync := synced(t)
+	ended(t, s, sync)
+	if got := pushed(t, s, 100); got != jobs.PushKnown || !askedAt(t, s).IsZero() {
+		t.Errorf("a push of what the store has = %s, asked at %s", got, askedAt(t, s))
+	}
+	if got := pushed(t, s, 101); got != jobs.PushAsked || askedAt(t, s).IsZero() {
+		t.Errorf("a push of a change = %s, asked at %s, want it asked", got, askedAt(t, s))
+	}
+	first := askedAt(t, s)
+	if got := pushed(t, s, 102); got != jobs.PushAsked || askedAt(t, s) != first {
+		t.Errorf("another push = %s, asked at %s, want it to be part of the first", got, askedAt(t, s))
+	}
+	if due := must[[]string](t)(s.DueSyncs(t.Context(), 0)); !slices.Equal(due, []string{"ann@example.com"}) {
+		t.Errorf("due = %q, want Ann's sync", due)
+	}
+	if got := must[jobs.PushOutcome](t)(s.PushMail(t.Context(), "nobody@example.com", 5)); got != jobs.PushUnknown {
+		t.Errorf("a push for nobody = %s", got)
+	}
+}
+
+// TestAPushDuringASyncIsFollowedByAnother: whether the history is being read, or
+// was read to its end and its messages are being fetched.
+func TestAPushDuringASyncIsFollowedByAnother(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		s, _, sync := synced(t)
+		ctx := t.Context()
+		must[jobs.Cursor](t)(s.BeginSync(ctx, sync))
+		if read {
+			if _, _, err := s.EndSync(ctx, sync); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			if got := pushed(t, s, 101); got != jobs.PushAsked {
+				t.Errorf("a push = %s", got)
+			}
+		}
+		if !read {
+			if _, _, err := s.EndSync(ctx, sync); err != nil {
+				t.Fatal(err)
+			}
+		}
+		job := must[jobs.Job](t)(s.Finish(ctx, sync, jobs.Finish{State: jobs.Completed}))
+		due := must[[]string](t)(s.DueSyncs(ctx, 0))
+		if again := job.State.Live() || slices.Contains(due, "ann@example.com"); !again {
+			t.Errorf("read %t: after the sync %+v nothing is due", read, job)
+		}
+	}
+}
+
+func TestAPushWakesNoSyncThatRests(t *testing.T) {
+	for _, state := range []jobs.State{jobs.Paused, jobs.Cancelled, jobs.Blocked} {
+		s, _, sync := synced(t)
+		ctx := t.Context()
+		switch state {
+		case jobs.Paused:
+			if _, _, err := s.Pause(ctx, sync.Job); err != nil {
+				t.Fatal(err)
+			}
+		case jobs.Cancelled:
+			if _, _, err := s.Cancel(ctx, sync.Job); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			must[jobs.Job](t)(s.Finish(ctx, sync, jobs.Finish{State: state, Error: "no access"}))
+		}
+		if got := pushed(t, s, 101); got != jobs.PushResting || !askedAt(t, s).IsZero() {
+			t.Errorf("a push for a sync that is %s = %s, asked at %s", state, got, askedAt(t, s))
+		}
+		if n := must[int](t)(s.AskForMailWatches(ctx, 10)); n != 0 {
+			t.Errorf("%s: %d syncs asked for a watch", state, n)
+		}
+	}
+}
+
+func TestAWatchIsMadeRenewedAndLapses(t *testing.T) {
+	s, _, sync := synced(t)
+	ctx := t.Context()
+	watch := func() jobs.Watch { return must[jobs.Watch](t)(s.Watch(ctx, annsMail)) }
+	due := func() bool { return must[bool](t)(s.WatchDue(ctx, annsMail)) }
+	if w := watch(); w.State != jobs.WatchNone || !due() {
+		t.Errorf("before the first: %+v", w)
+	}
+	if n := must[int](t)(s.AskForMailWatches(ctx, 10)); n != 1 || askedAt(t, s).IsZero() {
+		t.Errorf("%d asked for, want Ann's", n)
+	}
+	must[jobs.Cursor](t)(s.BeginSync(ctx, sync))
+	if n := must[int](t)(s.AskForMailWatches(ctx, 10)); n != 0 {
+		t.Errorf("%d asked for again at once", n)
+	}
+	if err := s.RenewalFailed(ctx, sync, annsMail, "no permission", 0); err != nil {
+		t.Fatal(err)
+	}
+	if w := watch(); w.Failures != 1 || w.LastError != "no permission" || due() || time.Until(w.NextTry) > time.Minute {
+		t.Errorf("after a failure: %+v, want the next attempt within a minute", w)
+	}
+	if err := s.RenewalFailed(ctx, sync, annsMail, "quota", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if w := watch(); w.Failures != 1 || time.Until(w.NextTry) < 59*time.Minute {
+		t.Errorf("after a refusal: %+v, want no failure and the wait that was asked", w)
+	}
+	if err := s.Renewed(ctx, sync, annsMail, time.Hour, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if w := watch(); w.State != jobs.WatchActive || w.Failures != 0 || w.LastError != "" || due() || w.ExpiresAt.Sub(w.RenewedAt) != time.Hour {
+		t.Errorf("after it was made: %+v", w)
+	}
+	if lapsed := must[[]jobs.WatchKey](t)(s.LapseWatches(ctx)); len(lapsed) != 0 {
+		t.Errorf("lapsed = %v", lapsed)
+	}
+	pushed(t, s, 90)
+	if w := watch(); w.LastPushAt.IsZero() {
+		t.Errorf("after a push: %+v", w)
+	}
+	if err := s.Renewed(ctx, sync, annsMail, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if lapsed := must[[]jobs.WatchKey](t)(s.LapseWatches(ctx)); !slices.Equal(lapsed, []jobs.WatchKey{annsMail}) {
+		t.Errorf("lapsed = %v, want Ann's", lapsed)
+	}
+	if lapsed := must[[]jobs.WatchKey](t)(s.LapseWatches(ctx)); len(lapsed) != 0 {
+		t.Errorf("it lapsed twice: %v", lapsed)
+	}
+	if n := must[map[jobs.WatchKind]map[jobs.WatchState]int](t)(s.CountWatches(ctx)); n[jobs.WatchMail][jobs.WatchLapsed] != 1 {
+		t.Errorf("counted %v", n)
+	}
+	all := must[[]jobs.Watch](t)(s.Watches(ctx, jobs.WatchKey{}, 0))
+	if len(all) != 1 || all[0].WatchKey != annsMail || !due() {
+		t.Errorf("watches = %+v, want the lapsed one, due", all)
+	}
+	if rest := must[[]jobs.Watch](t)(s.Watches(ctx, annsMail, 0)); len(rest) != 0 {
+		t.Errorf("watches after the last = %+v", rest)
+	}
+	ended(t, s, sync)
+	if err := s.Renewed(ctx, sync, annsMail, time.Hour, time.Hour); err == nil {
+		t.Error("a sync that has ended wrote a watch")
+	}
+}

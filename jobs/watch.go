@@ -1,0 +1,86 @@
+package jobs
+
+import "time"
+
+// WatchKind is what Google tells of.
+type WatchKind string
+
+// The kinds of watch.
+const (
+	WatchMail         WatchKind = "mail"          // changes of a mailbox
+	WatchCalendarList WatchKind = "calendar-list" // changes of an account's list of calendars
+	WatchCalendar     WatchKind = "calendar"      // changes of one calendar's events
+)
+
+// WatchKinds lists all kinds.
+var WatchKinds = []WatchKind{WatchMail, WatchCalendarList, WatchCalendar}
+
+// WatchState says whether Google tells of something now.
+type WatchState string
+
+// The states of a watch.
+const (
+	WatchNone   WatchState = "none"   // none was made yet
+	WatchActive WatchState = "active" // until Watch.ExpiresAt
+	WatchLapsed WatchState = "lapsed" // its time ended before it was renewed
+)
+
+// WatchStates lists all states.
+var WatchStates = []WatchState{WatchNone, WatchActive, WatchLapsed}
+
+// WatchKey names what is watched.
+type WatchKey struct {
+	Account  string    `json:"account"`
+	Kind     WatchKind `json:"kind"`
+	Calendar string    `json:"calendar,omitempty"` // of WatchCalendar
+}
+
+// A Watch is Google's promise to tell of changes, which ends by itself. Changes
+// that are not told of are found when the next sync is due.
+type Watch struct {
+	WatchKey
+	State      WatchState `json:"state"`
+	Channel    string     `json:"channel,omitempty"` // id of the channel that is in use; Gmail has none
+	ExpiresAt  time.Time  `json:"expires_at,omitzero"`
+	RenewedAt  time.Time  `json:"renewed_at,omitzero"`
+	RenewAt    time.Time  `json:"renew_at,omitzero"` // when it is to be renewed
+	LastPushAt time.Time  `json:"last_push_at,omitzero"`
+	Failures   int        `json:"failures"` // attempts in a row that failed
+	NextTry    time.Time  `json:"next_try,omitzero"`
+	LastError  string     `json:"last_error,omitempty"`
+}
+
+// ChannelState says what a channel is for.
+type ChannelState string
+
+// The states of a channel.
+const (
+	ChannelPending  ChannelState = "pending"  // Google was asked for it, and its answer is not known
+	ChannelActive   ChannelState = "active"   // the one that its watch goes by
+	ChannelReplaced ChannelState = "replaced" // another took its place: it is to be stopped
+)
+
+// A Channel is the way on which Calendar tells of one thing's changes. Each is
+// made for one watch and never renewed, but replaced.
+type Channel struct {
+	ID string
+	WatchKey
+	Resource  string // Google's id of what is watched
+	TokenHash []byte // SHA-256 of the token that Google gives with each push
+	State     ChannelState
+	ExpiresAt time.Time
+}
+
+// PushOutcome is what became of a push.
+type PushOutcome string
+
+// What becomes of pushes that are what they claim to be. None of them is an error
+// of the sender's.
+const (
+	PushAsked    PushOutcome = "asked"    // a sync was asked for
+	PushKnown    PushOutcome = "known"    // of a change that is in the store already, or of none
+	PushRepeated PushOutcome = "repeated" // it came before
+	PushUnknown  PushOutcome = "unknown"  // of no account or channel that is known here
+	PushResting  PushOutcome = "resting"  // the sync is paused, blocked or cancelled
+	PushReplaced PushOutcome = "replaced" // a sync was asked for, by a channel that should be no more
+)
