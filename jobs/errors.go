@@ -47,6 +47,7 @@ const (
 	ClassGone        Class = "gone"        // the item no longer exists: a result, not a fault
 	ClassItem        Class = "item"        // this item will never work
 	ClassCursor      Class = "cursor"      // a page token or history id no longer works: start over
+	ClassExpired     Class = "expired"     // a sync token no longer works: read everything again
 	ClassSearch      Class = "search"      // a listing that Google does not make sense of
 	ClassForbidden   Class = "forbidden"   // this calendar is not for the account to read; others may be
 	ClassAccount     Class = "account"     // the account must act: token, scope, mail switched off

@@ -45,7 +45,7 @@ const (
 
 	firstExpiry  = time.Minute // from a second refused token in a row on
 	longestPause = 6 * time.Hour
-	firstFailure = 30 * time.Second
+	firstFailure = 2 * time.Second
 )
 
 // NewStream is a stream of which nothing was read.
@@ -53,6 +53,14 @@ func NewStream() Stream { return Stream{Pass: PassFirst, Gen: 1} }
 
 // Whole reports whether the pass under way, or the next, reads everything.
 func (s *Stream) Whole() bool { return s.Pass != PassChanges }
+
+// Token is the sync token that the calls of the pass carry.
+func (s *Stream) Token() string {
+	if s.Whole() {
+		return ""
+	}
+	return s.SyncToken
+}
 
 // Due reports whether the stream may be read now.
 func (s *Stream) Due(now time.Time) bool { return !now.Before(s.NextTry) }

@@ -22,6 +22,16 @@ type SyncStore interface {
 	StartSync(ctx context.Context, account string) (job jobs.Job, started bool, err error)
 }
 
+// A CalendarSyncStore knows which accounts a sync of calendars is due for.
+type CalendarSyncStore interface {
+	// DueCalendarSyncs returns the accounts whose sync should start now, because
+	// somebody asked for it or a calendar may be tried again.
+	DueCalendarSyncs(ctx context.Context) ([]string, error)
+	// StartDueCalendarSync starts one, and says whether it was not under way
+	// already.
+	StartDueCalendarSync(ctx context.Context, account string) (job jobs.Job, started bool, err error)
+}
+
 // A Putter puts tasks on the queue.
 type Putter interface {
 	Put(ctx context.Context, ref jobs.TaskRef) error
@@ -31,6 +41,7 @@ type Putter interface {
 // required.
 type SyncOptions struct {
 	Store      SyncStore
+	Calendars  CalendarSyncStore // of calendars as well; none if nil
 	Queue      Putter
 	Interval   time.Duration // between two syncs of a mailbox; 0: only those that were asked for
 	Tick       time.Duration // between two looks; a second if zero
@@ -64,7 +75,7 @@ func NewSyncs(o SyncOptions) (*Syncs, error) {
 		opts: o,
 		started: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_scheduler_syncs_started_total",
-			Help: "Live syncs started because they were due, or asked for while another ran.",
+			Help: "Syncs of mailboxes and calendars started because they were due, or asked for while another ran.",
 		}),
 		failed: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_scheduler_sync_errors_total",
@@ -100,12 +111,24 @@ func (s *Syncs) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
 	due, err := s.opts.Store.DueSyncs(ctx, s.opts.Interval)
-	if err != nil {
-		return err
+	errs := s.start(ctx, due, err, s.opts.Store.StartSync)
+	if c := s.opts.Calendars; c != nil {
+		due, err := c.DueCalendarSyncs(ctx)
+		errs = append(errs, s.start(ctx, due, err, c.StartDueCalendarSync)...)
 	}
-	var errs []error
+	if len(errs) > 1 {
+		return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
+	}
+	return errors.Join(errs...)
+}
+
+// start starts the syncs that are due, unless err says that this is not known.
+func (s *Syncs) start(ctx context.Context, due []string, err error, start func(context.Context, string) (jobs.Job, bool, error)) (errs []error) {
+	if err != nil {
+		return []error{err}
+	}
 	for _, account := range due {
-		job, started, err := s.opts.Store.StartSync(ctx, account)
+		job, started, err := start(ctx, account)
 		if err == nil && started {
 			s.started.Inc()
 			if err = s.opts.Queue.Put(ctx, job.Ref()); err != nil {
@@ -117,8 +140,5 @@ func (s *Syncs) look(ctx context.Context) error {
 			errs = append(errs, err)
 		}
 	}
-	if len(errs) > 1 {
-		return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
-	}
-	return errors.Join(errs...)
+	return errs
 }

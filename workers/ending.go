@@ -69,8 +69,11 @@ func (s *slice) hinted(end ending) ending {
 		return end
 	}
 	again := "start the backfill again"
-	if s.job.Kind == jobs.MailSync {
+	switch s.job.Kind {
+	case jobs.MailSync:
 		again = "ask for the sync again with: headroom sync " + s.job.Account
+	case jobs.CalendarSync:
+		again = "ask for the sync again with: headroom calendar sync " + s.job.Account
 	}
 	end.fin.Error += "; " + end.mend + ", then " + again
 	return end

@@ -16,6 +16,9 @@ type metrics struct {
 	panics        prometheus.Counter
 	changes       *prometheus.CounterVec // by kind
 	reconciled    prometheus.Counter
+	events        *prometheus.CounterVec // by status
+	passes        *prometheus.CounterVec // by pass
+	troubles      *prometheus.CounterVec // by state
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -62,5 +65,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "headroom_workers_reconciliations_total",
 			Help: "Mailboxes read as a whole because their history was too old.",
 		}),
+		events: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_workers_calendar_events_total",
+			Help: "Events that calendar sync read and committed, live or cancelled.",
+		}, []string{"status"}),
+		passes: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_workers_calendar_passes_total",
+			Help: "Calendars read to the end, by what was read of them.",
+		}, []string{"pass"}),
+		troubles: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_workers_calendar_troubles_total",
+			Help: "Calendars that could not be read on, by the state that they were left in.",
+		}, []string{"state"}),
 	}
 }

@@ -26,6 +26,11 @@ type Options struct {
 	Google Google
 	Parser Parser
 
+	// Calendars and CalendarStore are for jobs that sync calendars; there must be
+	// none where they are nil.
+	Calendars     Calendars
+	CalendarStore CalendarStore
+
 	Concurrency   int           // slices of the backfill lane at once, most of them waiting; 200 if zero
 	InFlight      int           // messages of one account fetched at once; 7 if zero
 	SliceTime     time.Duration // how long a slice starts new work; 5s if zero

@@ -142,6 +142,7 @@ func (s *slice) work(ctx context.Context) (end ending) {
 	case jobs.MailBackfill:
 	case jobs.MailSync:
 		list = s.sync
+	case jobs.CalendarSync:
 	default:
 		return *breaks(fmt.Errorf("job %s is of kind %q, which this version of the worker does not know", s.job.ID, s.job.Kind))
 	}
@@ -157,6 +158,9 @@ func (s *slice) work(ctx context.Context) (end ending) {
 	calls, done := s.callContext(ctx)
 	defer done()
 	calls = quota.WithTally(calls, &s.spent)
+	if s.job.Kind == jobs.CalendarSync {
+		return s.syncCalendars(ctx, calls, account)
+	}
 	s.box, err = s.opts.Google.Mailbox(calls, account, s.lane, inPlace)
 	if err != nil {
 		return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())

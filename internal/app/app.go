@@ -250,6 +250,7 @@ func (a *App) addWorkers(gmail *google.Google) error {
 	workers, err := workers.New(workers.Options{
 		Redis: a.redis.queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
 		Store: a.store, Google: mailboxes{gmail}, Parser: google.Parse,
+		Calendars: calendars{gmail}, CalendarStore: a.store,
 		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease, Scale: a.cfg.Scale,
 		Log: a.opts.Log, Registerer: a.opts.Registry,
 	})

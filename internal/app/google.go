@@ -60,3 +60,15 @@ func (m mailboxes) Mailbox(ctx context.Context, account jobs.Account, lane quota
 	}
 	return box, nil
 }
+
+// calendars opens calendars for the workers.
+type calendars struct{ *google.Google }
+
+// Calendar implements [workers.Calendars].
+func (c calendars) Calendar(ctx context.Context, account jobs.Account, lane quota.Lane, maxWait time.Duration) (workers.Calendar, error) {
+	calendar, err := c.Google.Calendar(ctx, account, lane, maxWait)
+	if err != nil {
+		return nil, err // a nil *google.Calendar is no nil workers.Calendar
+	}
+	return calendar, nil
+}

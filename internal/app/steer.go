@@ -111,11 +111,11 @@ func (o Operator) put(ctx context.Context, job jobs.Job) {
 }
 
 // Backfills returns the backfills of a name, the oldest first: the one with that
-// id, which may also be that of a live sync, or all of the account with that
+// id, which may also be that of a sync, or all of the account with that
 // address. The error is [jobs.ErrNotFound]
 // when there is none.
 func Backfills(ctx context.Context, s *store.Store, name string) ([]jobs.Job, error) {
-	if strings.HasPrefix(name, jobs.BackfillID("")) || strings.HasPrefix(name, jobs.SyncID("")) {
+	if strings.HasPrefix(name, jobs.BackfillID("")) || strings.HasPrefix(name, jobs.SyncID("")) || strings.HasPrefix(name, jobs.CalendarID("")) {
 		job, err := s.Job(ctx, name)
 		if errors.Is(err, jobs.ErrNotFound) {
 			return nil, missing("no backfill %s; headroom backfill list names all", name)

@@ -30,7 +30,7 @@ type byKind map[jobs.Kind]*jobs.Queue
 func (q byKind) Put(ctx context.Context, ref jobs.TaskRef) error { return q[ref.Kind()].Put(ctx, ref) }
 
 func queuesByKind(c *clients, cfg config.Config) byKind {
-	return byKind{jobs.MailBackfill: backfillQueue(c, cfg), jobs.MailSync: syncQueue(c, cfg)}
+	return byKind{jobs.MailBackfill: backfillQueue(c, cfg), jobs.MailSync: syncQueue(c, cfg), jobs.CalendarSync: syncQueue(c, cfg)}
 }
 
 // queues are those that the scheduler watches, by kind of job.
@@ -39,13 +39,14 @@ func (a *App) queues() scheduler.Queues {
 	return scheduler.Queues{
 		jobs.MailBackfill: scheduler.NewAsynqQueue(inspector, a.backfillQueue(), a.redis.short),
 		jobs.MailSync:     scheduler.NewAsynqQueue(inspector, syncQueue(a.redis, a.cfg), a.redis.short),
+		jobs.CalendarSync: scheduler.NewAsynqQueue(inspector, syncQueue(a.redis, a.cfg), a.redis.short),
 	}
 }
 
 // addSyncs adds what makes live syncs start when they are due.
 func (a *App) addSyncs(queues scheduler.Queues) error {
 	s, err := scheduler.NewSyncs(scheduler.SyncOptions{
-		Store: a.store, Queue: queues, Interval: a.cfg.Sync.Interval, Log: a.opts.Log, Registerer: a.opts.Registry,
+		Store: a.store, Calendars: a.store, Queue: queues, Interval: a.cfg.Sync.Interval, Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {
 		return err

@@ -153,7 +153,7 @@ func (b *meteredBody) ensure() error {
 	if b.read < b.taken {
 		return nil
 	}
-	if b.taken >= heldMost {
+	if b.taken >= heldMost && !b.ticket.whole {
 		b.taken = b.limit
 		return nil
 	}
@@ -164,7 +164,9 @@ func (b *meteredBody) ensure() error {
 	case b.taken == 0:
 		step = firstStep
 	}
-	step = min(step, heldMost-b.taken)
+	if !b.ticket.whole {
+		step = min(step, heldMost-b.taken)
+	}
 	if err := b.ticket.take(b.ctx, heldPerByte*step); err != nil {
 		return err
 	}

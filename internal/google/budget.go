@@ -37,6 +37,7 @@ func newBudget(limit int64, m *metrics) *budget { return &budget{limit: limit, m
 type ticket struct {
 	budget *budget
 	raw    io.Writer // where the message goes as it comes in; nil: nowhere
+	whole  bool      // all of the body is held, and not only what heldMost says
 
 	// Guarded by budget.mu.
 	place *list.Element // in active; nil before the first take

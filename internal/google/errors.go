@@ -152,6 +152,8 @@ func sortBroken(err error) (jobs.Class, string) {
 		return jobs.ClassTransient, "noHistoryID"
 	case is(errNoMessage):
 		return jobs.ClassTransient, "noMessage"
+	case is(errNoItemID):
+		return jobs.ClassTransient, "noItemID"
 	case is(errWrongID):
 		return jobs.ClassTransient, "wrongID"
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/jwt"
+	"google.golang.org/api/calendar/v3"
 	"google.golang.org/api/gmail/v1"
 	"google.golang.org/api/option"
 
@@ -27,7 +28,7 @@ import (
 
 // Options configures a [Google]. Ledger and Projects are required.
 type Options struct {
-	// Endpoint is the URL of a Gmail to use instead of Google's own.
+	// Endpoint is the URL of a Gmail and Calendar to use instead of Google's own.
 	Endpoint string
 	Ledger   *quota.Ledger
 	Projects map[string]Project // by the name of the Google Cloud project
@@ -56,7 +57,7 @@ const userAgent = "headroom/1 (gzip)"
 // again, at the price of a token.
 const maxAccounts = 10_000
 
-// A Google opens mailboxes. It is safe for concurrent use.
+// A Google opens mailboxes and calendars. It is safe for concurrent use.
 type Google struct {
 	opts    Options
 	keys    map[string]*jwt.Config // by project; nil: the address is the token
@@ -72,9 +73,13 @@ type Google struct {
 
 type accountKey struct{ project, email string }
 
+// account is an account's clients. Each API has tokens of its own, since a token
+// for both is refused where an administrator has granted only one.
 type account struct {
-	key     accountKey
-	service *gmail.Service
+	key      accountKey
+	service  *gmail.Service
+	calendar *calendar.Service
+	client   *http.Client // of calendar
 }
 
 // New reads the projects' credentials and returns a Google that has not called
@@ -164,17 +169,17 @@ func (g *Google) Mailbox(ctx context.Context, a jobs.Account, lane quota.Lane, m
 	if a.Email == "" {
 		return nil, errors.New("mailbox of an account without an address")
 	}
-	service, err := g.service(ctx, accountKey{project: a.Project, email: a.Email})
+	clients, err := g.account(ctx, accountKey{project: a.Project, email: a.Email})
 	if err != nil {
 		return nil, fmt.Errorf("mailbox of %s: %w", a.Email, err)
 	}
 	caller := quota.Caller{Project: a.Project, User: a.Email, Lane: lane, MaxWait: maxWait}
-	return &Mailbox{google: g, service: service, caller: caller}, nil
+	return &Mailbox{google: g, service: clients.service, caller: caller}, nil
 }
 
-// service returns the account's client, the same one every time, so that all
-// calls share one token.
-func (g *Google) service(ctx context.Context, key accountKey) (*gmail.Service, error) {
+// account returns the account's clients, the same ones every time, so that all
+// calls share a token.
+func (g *Google) account(ctx context.Context, key accountKey) (*account, error) {
 	credentials, known := g.keys[key.project]
 	if !known {
 		return nil, fmt.Errorf("%w %q", quota.ErrUnknownProject, key.project)
@@ -183,32 +188,27 @@ func (g *Google) service(ctx context.Context, key accountKey) (*gmail.Service, e
 	defer g.mu.Unlock()
 	if e, ok := g.accounts[key]; ok {
 		g.recent.MoveToFront(e)
-		return e.Value.(*account).service, nil
+		return e.Value.(*account), nil
 	}
-	service, err := g.newService(ctx, key, credentials)
-	if err != nil {
+	a := &account{key: key}
+	var err error
+	if a.service, err = g.newService(ctx, key, credentials); err != nil {
 		return nil, err
 	}
-	g.accounts[key] = g.recent.PushFront(&account{key: key, service: service})
+	if a.calendar, a.client, err = g.newCalendar(ctx, key, credentials); err != nil {
+		return nil, err
+	}
+	g.accounts[key] = g.recent.PushFront(a)
 	if g.recent.Len() > maxAccounts {
 		oldest := g.recent.Back()
 		g.recent.Remove(oldest)
 		delete(g.accounts, oldest.Value.(*account).key)
 	}
-	return service, nil
+	return a, nil
 }
 
 func (g *Google) newService(ctx context.Context, key accountKey, credentials *jwt.Config) (*gmail.Service, error) {
-	fetch := func(context.Context) (*oauth2.Token, error) { return &oauth2.Token{AccessToken: key.email}, nil }
-	if credentials != nil {
-		fetch = delegated(*credentials, key.email, g.base, g.metrics)
-	}
-	client := &http.Client{
-		Transport: &authTransport{tokens: newTokenSource(fetch), next: g.charged},
-		// Google's API does not redirect; whoever does must not get the token.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	options := []option.ClientOption{option.WithHTTPClient(client)}
+	options := []option.ClientOption{option.WithHTTPClient(g.client(key, credentials, Scope))}
 	if g.opts.Endpoint != "" {
 		options = append(options, option.WithEndpoint(g.opts.Endpoint))
 	}
@@ -218,4 +218,21 @@ func (g *Google) newService(ctx context.Context, key accountKey, credentials *jw
 	}
 	service.UserAgent = userAgent
 	return service, nil
+}
+
+// client is an account's HTTP client for one API.
+func (g *Google) client(key accountKey, credentials *jwt.Config, scope string) *http.Client {
+	fetch := func(context.Context) (*oauth2.Token, error) { return &oauth2.Token{AccessToken: key.email}, nil }
+	if credentials != nil {
+		own := *credentials
+		own.Scopes = []string{scope}
+		fetch = delegated(own, key.email, g.base, g.metrics)
+	}
+	tokens := newTokenSource(fetch)
+	tokens.scope = scope
+	return &http.Client{
+		Transport: &authTransport{tokens: tokens, next: g.charged},
+		// Google's API does not redirect; whoever does must not get the token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }

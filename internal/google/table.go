@@ -8,7 +8,7 @@ import (
 	"headroom/jobs"
 )
 
-// A call is what was asked of Gmail, as far as it decides what an error means.
+// A call is what was asked of Google, as far as it decides what an error means.
 type call string
 
 const (
@@ -88,7 +88,7 @@ var rules = []rule{
 // may pass: server faults, timeouts, conflicts, and refusals of an unknown kind,
 // whose repetition the failure budget of the job bounds.
 func classOf(c call, status int, reasons []string, message string) (jobs.Class, string) {
-	for _, r := range rules {
+	for _, r := range rulesOf(c) {
 		if r.fits(c, status, reasons, message) {
 			return r.class, r.hint
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -30,6 +31,7 @@ const (
 // it, no longer than their context lasts.
 type tokenSource struct {
 	fetch func(context.Context) (*oauth2.Token, error)
+	scope string // what the tokens are for, where that is not Gmail
 
 	turn chan struct{} // holds a token while nobody works on the fields below
 
@@ -64,6 +66,9 @@ func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 	}
 	if err != nil {
 		failed := sortTokenError(err)
+		if s.scope != "" {
+			failed.text = strings.ReplaceAll(failed.text, Scope, s.scope)
+		}
 		remember := rememberPermanent
 		switch failed.class {
 		case jobs.ClassTransient:

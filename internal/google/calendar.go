@@ -1,0 +1,256 @@
+package google
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2/jwt"
+	"google.golang.org/api/calendar/v3"
+	"google.golang.org/api/googleapi"
+	"google.golang.org/api/option"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+// Calendar's largest pages; each costs one, however much is on it.
+const (
+	calendarPageSize = 250
+	eventPageSize    = 2500
+)
+
+var errNoItemID = errors.New("an entry of the answer has no id")
+
+// A Calendar is one account's calendars in one lane. It is safe for concurrent use.
+type Calendar struct {
+	google    *Google
+	account   *account
+	caller    quota.Caller
+	quotaUser string
+}
+
+// Calendar opens an account's calendars for calls in a lane, as [Google.Mailbox]
+// does its mailbox.
+func (g *Google) Calendar(ctx context.Context, a jobs.Account, lane quota.Lane, maxWait time.Duration) (*Calendar, error) {
+	if !lane.Valid() {
+		return nil, fmt.Errorf("calendars of %s: unknown lane %q", a.Email, lane)
+	}
+	if a.Email == "" {
+		return nil, errors.New("calendars of an account without an address")
+	}
+	clients, err := g.account(ctx, accountKey{project: a.Project, email: a.Email})
+	if err != nil {
+		return nil, fmt.Errorf("calendars of %s: %w", a.Email, err)
+	}
+	return &Calendar{google: g, account: clients, quotaUser: QuotaUser(a.Email),
+		caller: quota.Caller{Project: a.Project, User: a.Email, Lane: lane, MaxWait: maxWait}}, nil
+}
+
+// QuotaUser is what tells Google whose quota a call of Calendar is to be charged
+// to. Without it, under domain-wide delegation, that is the service account, with
+// all of its users at once. It says nothing of the address, of which there is one
+// for each, as there is one in the ledger; Google takes up to 40 characters.
+func QuotaUser(email string) string {
+	sum := sha256.Sum256([]byte(jobs.FoldAddress(email)))
+	return hex.EncodeToString(sum[:20])
+}
+
+func (g *Google) newCalendar(ctx context.Context, key accountKey, credentials *jwt.Config) (*calendar.Service, *http.Client, error) {
+	client := g.client(key, credentials, CalendarScope)
+	options := []option.ClientOption{option.WithHTTPClient(client)}
+	if g.opts.Endpoint != "" {
+		options = append(options, option.WithEndpoint(strings.TrimSuffix(g.opts.Endpoint, "/")+"/calendar/v3/"))
+	}
+	service, err := calendar.NewService(ctx, options...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a Calendar client: %w", err)
+	}
+	service.UserAgent = userAgent
+	return service, client, nil
+}
+
+// Calendars gets a page of the account's list of calendars: all of it or, with a
+// sync token, what has changed since; the first page for an empty page token. The
+// page is used while its memory is accounted for, and use's error is returned as
+// it is. An error of [jobs.ClassExpired] says that the sync token no longer works, one
+// of [jobs.ClassCursor] that a token is none.
+func (c *Calendar) Calendars(ctx context.Context, syncToken, pageToken string, use func(jobs.CalendarListPage) error) error {
+	query := url.Values{"maxResults": {strconv.Itoa(calendarPageSize)}, "showDeleted": {"true"}, "showHidden": {"true"}}
+	return listPage(ctx, c, tokenCall(callCalendars, callCalendarsPage, query, syncToken, pageToken), "users/me/calendarList", "", query,
+		func(p answerPage) (page jobs.CalendarListPage, err error) {
+			page = jobs.CalendarListPage{Next: p.NextPageToken, SyncToken: p.NextSyncToken}
+			for _, item := range p.Items {
+				entry, err := entryOf(item)
+				if err != nil {
+					return page, err
+				}
+				page.Calendars = append(page.Calendars, entry)
+			}
+			return page, nil
+		}, use)
+}
+
+// Events gets a page of a calendar's events, series as such and deleted ones among
+// them, as [Calendar.Calendars] does of the list. All pages of a pass are asked for
+// with the same parameters, but for the page token. An error of [jobs.ClassGone] or
+// [jobs.ClassForbidden] is about this calendar only.
+func (c *Calendar) Events(ctx context.Context, calendarID, syncToken, pageToken string, use func(jobs.EventPage) error) error {
+	query := url.Values{"maxResults": {strconv.Itoa(eventPageSize)}, "showDeleted": {"true"}, "singleEvents": {"false"}}
+	return listPage(ctx, c, tokenCall(callEvents, callEventsPage, query, syncToken, pageToken), "calendars/{calendarId}/events", calendarID, query,
+		func(p answerPage) (page jobs.EventPage, err error) {
+			page = jobs.EventPage{Next: p.NextPageToken, SyncToken: p.NextSyncToken, Updated: p.Updated.Time}
+			for _, item := range p.Items {
+				event, err := eventOf(item)
+				if err != nil {
+					return page, err
+				}
+				page.Events = append(page.Events, event)
+			}
+			return page, nil
+		}, use)
+}
+
+// tokenCall puts the tokens into a query and says which call that makes it.
+func tokenCall(first, next call, query url.Values, syncToken, pageToken string) call {
+	if syncToken != "" {
+		query.Set("syncToken", syncToken)
+	}
+	if pageToken != "" {
+		query.Set("pageToken", pageToken)
+	}
+	if syncToken != "" || pageToken != "" {
+		return next
+	}
+	return first
+}
+
+// answerPage is what pages of calendars and of events have in common. Items stay as
+// Google gave them, which the types of its client would not keep.
+type answerPage struct {
+	Items         []json.RawMessage `json:"items"`
+	NextPageToken string            `json:"nextPageToken"`
+	NextSyncToken string            `json:"nextSyncToken"`
+	Updated       moment            `json:"updated"`
+}
+
+// listPage makes one call and has its page used.
+func listPage[P any](ctx context.Context, c *Calendar, what call, path, calendarID string, query url.Values,
+	read func(answerPage) (P, error), use func(P) error) error {
+	metered, ticket := c.google.budget.withTicket(ctx, nil)
+	ticket.whole = true
+	defer ticket.release()
+	var page P
+	start := time.Now()
+	bounded, cancel := context.WithTimeout(quota.WithCaller(metered, c.caller), callTimeout+c.caller.MaxWait)
+	defer cancel()
+	answer, err := c.get(bounded, path, calendarID, query)
+	if err == nil {
+		page, err = read(answer)
+	}
+	err = c.google.classify(ctx, what, err)
+	c.google.metrics.seconds.WithLabelValues(what.method()).Observe(time.Since(start).Seconds())
+	c.google.metrics.calls.WithLabelValues(what.method(), outcome(err)).Inc()
+	if err != nil {
+		return err
+	}
+	return use(page)
+}
+
+// get asks Calendar for a page, as Google's client would, and returns its items
+// undecoded.
+func (c *Calendar) get(ctx context.Context, path, calendarID string, query url.Values) (page answerPage, err error) {
+	query.Set("alt", "json")
+	query.Set("prettyPrint", "false")
+	query.Set("quotaUser", c.quotaUser)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, googleapi.ResolveRelative(c.account.calendar.BasePath, path), nil)
+	if err != nil {
+		return page, err
+	}
+	request.URL.RawQuery = query.Encode()
+	request.Header.Set("User-Agent", userAgent)
+	googleapi.Expand(request.URL, map[string]string{"calendarId": calendarID})
+	resp, err := c.account.client.Do(request)
+	if err != nil {
+		return page, err
+	}
+	defer googleapi.CloseBody(resp)
+	if err := googleapi.CheckResponse(resp); err != nil {
+		return page, err
+	}
+	return page, json.NewDecoder(resp.Body).Decode(&page)
+}
+
+// entryOf reads one entry of the list of calendars.
+func entryOf(item json.RawMessage) (e jobs.CalendarEntry, err error) {
+	var fields struct {
+		ID              string `json:"id"`
+		Summary         string `json:"summary"`
+		SummaryOverride string `json:"summaryOverride"`
+		TimeZone        string `json:"timeZone"`
+		AccessRole      string `json:"accessRole"`
+		Primary         bool   `json:"primary"`
+		Deleted         bool   `json:"deleted"`
+	}
+	if err := json.Unmarshal(item, &fields); err != nil {
+		return e, err
+	}
+	if fields.ID == "" {
+		return e, errNoItemID
+	}
+	e.ID, e.TimeZone, e.AccessRole, e.Primary, e.Deleted = fields.ID, fields.TimeZone, fields.AccessRole, fields.Primary, fields.Deleted
+	e.Summary, e.JSON = fields.Summary, item
+	if fields.SummaryOverride != "" {
+		e.Summary = fields.SummaryOverride
+	}
+	return e, nil
+}
+
+// eventOf reads one event, of which a tombstone may have no more than id and
+// status.
+func eventOf(item json.RawMessage) (e jobs.Event, err error) {
+	var fields struct {
+		ID            string `json:"id"`
+		Status        string `json:"status"`
+		ETag          string `json:"etag"`
+		ICalUID       string `json:"iCalUID"`
+		Updated       moment `json:"updated"`
+		Series        string `json:"recurringEventId"`
+		OriginalStart struct {
+			Date     string `json:"date"`
+			DateTime string `json:"dateTime"`
+		} `json:"originalStartTime"`
+	}
+	if err := json.Unmarshal(item, &fields); err != nil {
+		return e, err
+	}
+	if fields.ID == "" {
+		return e, errNoItemID
+	}
+	start := fields.OriginalStart.DateTime
+	if start == "" {
+		start = fields.OriginalStart.Date
+	}
+	return jobs.Event{ID: fields.ID, Status: fields.Status, ETag: fields.ETag, ICalUID: fields.ICalUID, Updated: fields.Updated.Time,
+		Series: fields.Series, OriginalStart: start, JSON: item}, nil
+}
+
+// moment is a time that may be missing, or be none: then it is zero.
+type moment struct{ time.Time }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (m *moment) UnmarshalJSON(text []byte) error {
+	var s string
+	if json.Unmarshal(text, &s) == nil {
+		m.Time, _ = time.Parse(time.RFC3339, s)
+	}
+	return nil
+}
