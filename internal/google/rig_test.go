@@ -65,9 +65,13 @@ func redisAddr(t *testing.T) string {
 // newLedger is a real ledger on a real Redis, for one project.
 func newLedger(t *testing.T, scale int) *quota.Ledger {
 	t.Helper()
-	prices, err := quota.LoadList("gmail-2026-05")
-	if err != nil {
-		t.Fatal(err)
+	var prices []*quota.PriceList
+	for _, name := range []string{"gmail-2026-05", "calendar-2026-05"} {
+		list, err := quota.LoadList(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prices = append(prices, list)
 	}
 	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: redisAddr(t)}))
 	t.Cleanup(func() { rdb.Close() })
@@ -80,7 +84,7 @@ func newLedger(t *testing.T, scale int) *quota.Ledger {
 		}
 	}
 	l, err := quota.NewLedger(quota.Options{Redis: rdb, Scale: scale, KeyPrefix: t.Name() + ":",
-		Projects: map[string]quota.Project{project: {Lists: []*quota.PriceList{prices}}}})
+		Projects: map[string]quota.Project{project: {Lists: prices}}})
 	if err != nil {
 		t.Fatal(err)
 	}

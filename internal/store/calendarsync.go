@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -238,8 +237,5 @@ func (s *Store) EndCalendars(ctx context.Context, ref jobs.TaskRef) (l jobs.Cale
 		l, err = x.calendarList(ctx, r.Account)
 		return err
 	})
-	if err != nil && errors.Is(err, jobs.ErrNotFound) {
-		err = nil
-	}
 	return l, err
 }

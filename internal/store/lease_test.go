@@ -191,6 +191,11 @@ func TestEveryWriteIsFenced(t *testing.T) {
 		"NextDue":        func(r jobs.TaskRef) error { _, err := s.NextDue(ctx, r); return err },
 		"Commit":         func(r jobs.TaskRef) error { _, err := s.Commit(ctx, r, []jobs.Result{stored("a")}); return err },
 		"EndSlice":       func(r jobs.TaskRef) error { _, err := s.EndSlice(ctx, r); return err },
+		"BeginCalendars": func(r jobs.TaskRef) error { _, err := s.BeginCalendars(ctx, r); return err },
+		"RoundCalendars": func(r jobs.TaskRef) error { _, err := s.RoundCalendars(ctx, r); return err },
+		"ApplyEvents":    func(r jobs.TaskRef) error { _, err := s.ApplyEvents(ctx, r, "c", jobs.EventPage{}); return err },
+		"ExpireCalendar": func(r jobs.TaskRef) error { _, err := s.ExpireCalendar(ctx, r, "c", ""); return err },
+		"EndCalendars":   func(r jobs.TaskRef) error { _, err := s.EndCalendars(ctx, r); return err },
 		"Park":           func(r jobs.TaskRef) error { _, err := s.Park(ctx, r, jobs.Park{}); return err },
 		"Finish":         func(r jobs.TaskRef) error { _, err := s.Finish(ctx, r, jobs.Finish{State: jobs.Failed}); return err },
 	}
