@@ -20,16 +20,20 @@ const fakeStopTimeout = 10 * time.Second
 type fakeStarted struct {
 	URL       string   `json:"url"`
 	Mailboxes []string `json:"mailboxes"`
+	// Calendars are accounts with calendars, and Problems is what of their files was
+	// not read as it stands.
+	Calendars []string                     `json:"calendars,omitempty"`
+	Problems  []fakegoogle.CalendarProblem `json:"problems,omitempty"`
 }
 
 func newFakeGoogle(g *globals) *cobra.Command {
 	var o fakegoogle.Options
 	var listen string
-	var mailboxes []string
+	var mailboxes, calendars []string
 	cmd := &cobra.Command{
 		Use:   "fake-google",
 		Short: "Run a Google to test against",
-		Long: `Run a Gmail to test against until told to stop. It speaks Google's protocol,
+		Long: `Run a Gmail and a Calendar to test against until told to stop. It speaks Google's protocol,
 meters every call by its own tables, and refuses as Google does. The first line
 on stdout is JSON with its url; docs/fake-google.md says what else it can do.
 
@@ -37,6 +41,10 @@ A mailbox is EMAIL=PATH, where PATH is an mbox file or a folder of mbox and eml
 files, EMAIL=generate:N for N generated messages, or EMAIL=generate:N:SIZE for N
 of SIZE bytes each, such as 35MB. The bearer token of a request selects the
 mailbox.
+
+Calendars are EMAIL=PATH, where PATH is a folder of ics files, one calendar each,
+EMAIL=generate:N for N generated events, or EMAIL=generate:CxN for N in each of C
+calendars. What could not be read of a file is named in the first line too.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 		Example: `  headroom fake-google --listen 127.0.0.1:9000 --mailbox ann@example.com=generate:1000
@@ -59,6 +67,9 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 			if err != nil {
 				return err
 			}
+			if err := loadCalendars(fake, calendars, &started); err != nil {
+				return err
+			}
 			url, shutdown, err := fake.Listen(listen)
 			if err != nil {
 				return fmt.Errorf("%w; choose another address with --listen", err)
@@ -74,6 +85,7 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:0", "listen on `HOST:PORT`; port 0 takes a free one")
 	f.StringArrayVar(&mailboxes, "mailbox", nil, "serve a mailbox, `EMAIL=PATH` or EMAIL=generate:N[:SIZE]; may be repeated")
+	f.StringArrayVar(&calendars, "calendar", nil, "serve calendars, `EMAIL=PATH` or EMAIL=generate:[Cx]N; may be repeated")
 	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how to refuse: fixed, sliding or bucket")
 	f.StringVar(&o.Prices, "prices", fakegoogle.DefaultPrices, "price list: gmail-legacy, gmail-2026-05 or gmail-2026-10")
 	f.IntVar(&o.Scale, "scale", 1, "let quota time run `N` times faster")
@@ -81,6 +93,8 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 	f.DurationVar(&o.Latency, "latency", 0, "time between the meter and the answer")
 	f.Int64Var(&o.UserLimit, "user-limit", 0, "`UNITS` per minute of a user (default the price list's)")
 	f.Int64Var(&o.ProjectLimit, "project-limit", 0, "`UNITS` per minute of a project (default the price list's)")
+	f.Int64Var(&o.CalendarUserLimit, "calendar-user-limit", 0, "`REQUESTS` per minute of a user of Calendar (default the price list's)")
+	f.Int64Var(&o.CalendarProjectLimit, "calendar-project-limit", 0, "`REQUESTS` per minute of a project of Calendar (default the price list's)")
 	f.IntVar(&o.InFlightLimit, "in-flight-limit", fakegoogle.DefaultInFlightLimit, "calls of a user at once")
 	f.Int64Var(&o.BytesPerDay, "bytes-per-day", fakegoogle.DefaultBytesPerDay, "raw bytes of messages that a user is sent in a day")
 	f.DurationVar(&o.PushBack, "push-back", 0, "refuse calls before the moment of a \"Retry after\", and move it so much later each time")
@@ -108,6 +122,23 @@ func loadMailboxes(fake *fakegoogle.Server, specs []string) (fakeStarted, error)
 		started.Mailboxes = append(started.Mailboxes, email)
 	}
 	return started, nil
+}
+
+// loadCalendars fills the calendars of the fake.
+func loadCalendars(fake *fakegoogle.Server, specs []string, started *fakeStarted) error {
+	for _, spec := range specs {
+		email, from, ok := cutMailbox(spec)
+		if !ok {
+			return usagef("--calendar %q must be EMAIL=PATH or EMAIL=generate:N", spec)
+		}
+		problems, err := fake.LoadCalendars(email, from)
+		if err != nil {
+			return fmt.Errorf("--calendar %s: %w", spec, err)
+		}
+		started.Calendars = append(started.Calendars, email)
+		started.Problems = append(started.Problems, problems...)
+	}
+	return nil
 }
 
 // cutMailbox splits EMAIL=PATH at the first = that follows the address' @: what

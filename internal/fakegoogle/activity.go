@@ -52,11 +52,16 @@ func (s *Server) Activity(f Filter) Activity {
 // filterOf reads the filter of a control's query.
 func filterOf(q url.Values) (Filter, error) {
 	for key := range q {
-		if !slices.Contains([]string{"project", "user", "method", "since"}, key) {
-			return Filter{}, fmt.Errorf("unknown parameter %q: choose by project, user, method and since", key)
+		if !slices.Contains([]string{"project", "user", "method", "since", "api"}, key) {
+			return Filter{}, fmt.Errorf("unknown parameter %q: choose by api, project, user, method and since", key)
 		}
 	}
 	f := Filter{Project: q.Get("project"), User: q.Get("user"), Method: q.Get("method")}
+	calendar, err := isCalendarAPI(q)
+	if err != nil {
+		return Filter{}, err
+	}
+	f.Calendar = calendar
 	since := q.Get("since")
 	if since == "" {
 		return f, nil
@@ -65,9 +70,21 @@ func filterOf(q url.Values) (Filter, error) {
 		f.Since = time.Now().Add(-ago)
 		return f, nil
 	}
-	var err error
 	if f.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
 		return Filter{}, fmt.Errorf("since %q is neither a moment like 2026-11-29T20:00:00Z nor a duration like 30s", since)
 	}
 	return f, nil
+}
+
+// isCalendarAPI reads the parameter api of a control: calendar, or gmail, which is
+// meant without it.
+func isCalendarAPI(q url.Values) (bool, error) {
+	switch api := q.Get("api"); api {
+	case "", "gmail":
+		return false, nil
+	case "calendar":
+		return true, nil
+	default:
+		return false, fmt.Errorf("api %q is neither gmail nor calendar", api)
+	}
 }

@@ -23,6 +23,7 @@ type logEntry struct {
 	units                         int64
 	id                            string
 	project, user, method, format uint32
+	account, calendar             uint32
 	inFlight                      int32
 	status                        int16
 	over                          bool
@@ -33,6 +34,7 @@ type logEntry struct {
 func (l *arrivalLog) add(c call, e logEntry) int {
 	e.id = c.id
 	e.project, e.user, e.method, e.format = l.intern(c.project), l.intern(c.user), l.intern(c.method), l.intern(c.format)
+	e.account, e.calendar = l.intern(c.account), l.intern(c.calendar)
 	if l.next%logPiece == 0 {
 		if len(l.pieces) == logPieces {
 			l.pieces[0] = nil

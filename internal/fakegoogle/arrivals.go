@@ -1,6 +1,7 @@
 package fakegoogle
 
 import (
+	"cmp"
 	"iter"
 	"time"
 )
@@ -12,8 +13,12 @@ type Arrival struct {
 	User    string    `json:"user"`
 	Method  string    `json:"method"`
 	Format  string    `json:"format,omitempty"`
-	ID      string    `json:"id,omitempty"` // of the message or thread that was asked for
-	Units   int64     `json:"units"`
+	ID      string    `json:"id,omitempty"` // of the message, thread or event that was asked for
+	// Account and Calendar are what a call of Calendar asked about; its User is who
+	// was charged.
+	Account  string `json:"account,omitempty"`
+	Calendar string `json:"calendar,omitempty"`
+	Units    int64  `json:"units"`
 	// InFlight is how many calls of the mailbox were between meter and answer, this
 	// one included even if it was refused.
 	InFlight int `json:"in_flight"`
@@ -32,6 +37,9 @@ type Filter struct {
 	User    string // an address in any case
 	Method  string // an id of the discovery document
 	Since   time.Time
+	// Calendar chooses among the calls of Calendar, whose user is then the account
+	// that is asked about, and not among Gmail's.
+	Calendar bool
 }
 
 // Arrivals yields every call that reached the meter before the iteration began,
@@ -40,11 +48,19 @@ func (s *Server) Arrivals() iter.Seq[Arrival] { return s.Select(Filter{}) }
 
 // Select is [Server.Arrivals] for those that the filter chooses.
 func (s *Server) Select(f Filter) iter.Seq[Arrival] {
+	if f.Calendar {
+		return s.calendarMeter.chosen(f)
+	}
+	return s.meter.chosen(f)
+}
+
+// chosen yields the arrivals that a filter chooses.
+func (m *meter) chosen(f Filter) iter.Seq[Arrival] {
 	f.User = mailboxKey(f.User)
 	fits := func(want, have string) bool { return want == "" || want == have }
 	return func(yield func(Arrival) bool) {
-		for a := range s.meter.arrivals() {
-			if fits(f.Project, a.Project) && fits(f.User, a.User) && fits(f.Method, a.Method) &&
+		for a := range m.arrivals() {
+			if fits(f.Project, a.Project) && fits(f.User, cmp.Or(a.Account, a.User)) && fits(f.Method, a.Method) &&
 				!a.At.Before(f.Since) && !yield(a) {
 				return
 			}
@@ -82,6 +98,7 @@ func (m *meter) arrival(e logEntry) Arrival {
 	return Arrival{
 		At: m.start.Add(e.at), Project: names[e.project], User: names[e.user],
 		Method: names[e.method], Format: names[e.format], ID: e.id, Units: e.units,
+		Account: names[e.account], Calendar: names[e.calendar],
 		InFlight: int(e.inFlight), OverLimit: e.over, Refused: e.refused, Status: int(e.status),
 	}
 }

@@ -18,6 +18,7 @@ type diary struct {
 	calendars []*Calendar // in the order of the list
 	rev       int64       // of the list
 	tokens    tokenState  // of the list
+	channels  *channels
 }
 
 // A tokenState says which tokens of a list are taken.
@@ -29,11 +30,9 @@ type tokenState struct {
 }
 
 // A Calendar is one calendar of an account. It is safe for concurrent use, also
-// while the server serves it. A server that watches calendars tells of every
-// change.
+// while the server serves it, and tells its channels of every change.
 type Calendar struct {
 	diary   *diary
-	notify  func(*channel)
 	id      string
 	summary string
 	zone    *time.Location
@@ -85,9 +84,9 @@ func (s *Server) diary(box *Mailbox) *diary {
 	key := mailboxKey(box.email)
 	d := s.diaries[key]
 	if d == nil {
-		d = &diary{email: box.email}
+		d = &diary{email: box.email, channels: s.channels}
 		s.diaries[key] = d
-		d.add(CalendarInfo{ID: box.email}, time.UTC, s.channels.enqueue)
+		d.add(CalendarInfo{ID: box.email}, time.UTC)
 	}
 	return d
 }
@@ -105,7 +104,7 @@ func (s *Server) AddCalendar(email string, info CalendarInfo) (*Calendar, error)
 	if c := d.find(info.ID); c != nil {
 		return c, nil
 	}
-	return d.add(info, zone, s.channels.enqueue), nil
+	return d.add(info, zone), nil
 }
 
 // Calendar returns a calendar of an account by its id or as "primary"; nil where
@@ -148,10 +147,10 @@ func (d *diary) find(id string) *Calendar {
 }
 
 // add makes a calendar. The caller holds the lock, or has the diary for itself.
-func (d *diary) add(info CalendarInfo, zone *time.Location, notify func(*channel)) *Calendar {
+func (d *diary) add(info CalendarInfo, zone *time.Location) *Calendar {
 	now := time.Now()
 	c := &Calendar{
-		diary: d, notify: notify, id: info.ID, summary: cmp.Or(info.Summary, info.ID), zone: zone,
+		diary: d, id: info.ID, summary: cmp.Or(info.Summary, info.ID), zone: zone,
 		primary: len(d.calendars) == 0, access: AccessOwner, events: map[string]*storedEvent{},
 		changed: now, updatedFloor: now.Add(-oldestUpdatedMin),
 	}

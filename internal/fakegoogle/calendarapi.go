@@ -76,6 +76,7 @@ func (s *Server) admitCalendar(r *http.Request) (visit, *reply) {
 	d := s.diary(box)
 	c.calendar = d.calendarName(op.calendar)
 	v := s.calendarMeter.arrive(c)
+	s.calendarCalls.note(c, v.refused != "")
 	s.log.Debug("call", zap.String("method", c.method), zap.String("account", account), zap.String("calendar", c.calendar),
 		zap.String("user", c.user), zap.String("project", c.project), zap.String("refused", string(v.refused)))
 	if v.refused != "" {

@@ -63,7 +63,7 @@ func (c *Calendar) normalizeTimes(e *Event) error {
 			*t = &EventTime{Date: (*t).Date}
 			continue
 		}
-		*t = &EventTime{DateTime: at.In(c.zone).Format(time.RFC3339), TimeZone: cmp.Or((*t).TimeZone, c.zone.String())}
+		*t = &EventTime{DateTime: rfc3339(at.In(c.zone)), TimeZone: cmp.Or((*t).TimeZone, c.zone.String())}
 	}
 	return nil
 }

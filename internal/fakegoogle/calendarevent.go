@@ -154,7 +154,16 @@ func (t *EventTime) in(zone *time.Location) *EventTime {
 	if err != nil {
 		return t
 	}
-	return &EventTime{DateTime: at.In(zone).Format(time.RFC3339), TimeZone: t.TimeZone}
+	return &EventTime{DateTime: rfc3339(at.In(zone)), TimeZone: t.TimeZone}
+}
+
+// rfc3339 writes a moment; in UTC where its offset is not of whole minutes, as it
+// was everywhere until about 1900, and could not be written.
+func rfc3339(at time.Time) string {
+	if _, offset := at.Zone(); offset%60 != 0 {
+		at = at.UTC()
+	}
+	return at.Format(time.RFC3339)
 }
 
 // like makes a time of the same kind and zone as t at another moment.
@@ -162,7 +171,7 @@ func (t *EventTime) like(at time.Time, zone *time.Location) *EventTime {
 	if t.Date != "" {
 		return &EventTime{Date: at.In(zone).Format(dayLayout)}
 	}
-	return &EventTime{DateTime: at.In(zone).Format(time.RFC3339), TimeZone: t.TimeZone}
+	return &EventTime{DateTime: rfc3339(at.In(zone)), TimeZone: t.TimeZone}
 }
 
 // occurrenceSuffix is what the id of an occurrence adds to its series'.

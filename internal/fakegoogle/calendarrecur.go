@@ -1,6 +1,8 @@
 package fakegoogle
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"time"
@@ -48,25 +50,88 @@ func (c *Calendar) ruleSet(master *Event) (first time.Time, set *rrule.Set, err 
 		return time.Time{}, nil, err
 	}
 	first = first.In(zone)
-	var lines []string
+	set = &rrule.Set{}
+	set.DTStart(first)
 	hasRule := false
 	for _, line := range master.Recurrence {
-		upper := strings.ToUpper(line)
-		if strings.HasPrefix(upper, "EXRULE") {
-			continue // not in use since RFC 5545
+		name, value, _ := strings.Cut(line, ":")
+		name, params, _ := strings.Cut(name, ";")
+		switch strings.ToUpper(name) {
+		case "RRULE":
+			if hasRule {
+				return first, nil, errors.New("it has two rules")
+			}
+			hasRule = true
+			err = addRule(set, value, first)
+		case "EXDATE":
+			err = eachDate(params, value, zone, set.ExDate)
+		case "RDATE":
+			err = eachDate(params, value, zone, set.RDate)
+		case "EXRULE": // not in use since RFC 5545
+		default:
+			err = fmt.Errorf("%q is no line of a recurrence", line)
 		}
-		hasRule = hasRule || strings.HasPrefix(upper, "RRULE")
-		lines = append(lines, line)
+		if err != nil {
+			return first, nil, err
+		}
 	}
-	set, err = rrule.StrSliceToRRuleSetInLoc(lines, zone)
-	if err != nil {
-		return first, nil, err
-	}
-	set.DTStart(first)
 	if !hasRule {
 		set.RDate(first)
 	}
 	return first, set, nil
+}
+
+// addRule reads a rule. Its end may be a day though its occurrences are moments.
+func addRule(set *rrule.Set, value string, first time.Time) error {
+	option, err := rrule.StrToROptionInLocation(strings.ToUpper(strings.TrimSpace(value)), first.Location())
+	if err != nil {
+		return err
+	}
+	if until := option.Until; !until.IsZero() && !strings.Contains(afterUntil(value), "T") {
+		option.Until = time.Date(until.Year(), until.Month(), until.Day(), 23, 59, 59, 0, first.Location())
+	}
+	option.Dtstart = first
+	rule, err := rrule.NewRRule(*option)
+	if err == nil {
+		set.RRule(rule)
+	}
+	return err
+}
+
+// afterUntil is the value of UNTIL.
+func afterUntil(rule string) string {
+	_, rest, _ := strings.Cut(strings.ToUpper(rule), "UNTIL=")
+	until, _, _ := strings.Cut(rest, ";")
+	return until
+}
+
+// eachDate reads a list of dates or moments; of a period its beginning.
+func eachDate(params, value string, zone *time.Location, do func(time.Time)) error {
+	for param := range strings.SplitSeq(params, ";") {
+		if id, ok := strings.CutPrefix(param, "TZID="); ok {
+			if named, err := time.LoadLocation(id); err == nil {
+				zone = named
+			}
+		}
+	}
+	for one := range strings.SplitSeq(value, ",") {
+		one, _, _ = strings.Cut(strings.TrimSpace(one), "/")
+		if one == "" {
+			continue
+		}
+		at, err := time.ParseInLocation("20060102T150405", one, zone)
+		if err != nil {
+			at, err = time.Parse("20060102T150405Z", one)
+		}
+		if err != nil {
+			at, err = time.ParseInLocation("20060102", one, zone)
+		}
+		if err != nil {
+			return fmt.Errorf("%q is no date and no time", one)
+		}
+		do(at)
+	}
+	return nil
 }
 
 // timeOf writes the start of an occurrence as its series writes its own.

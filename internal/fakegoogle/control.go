@@ -36,7 +36,7 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	case "GET arrivals", "GET activity":
 		s.sendArrivals(w, r)
 	case "GET limits":
-		sendJSON(w, http.StatusOK, s.Limits())
+		s.getLimits(w, r)
 	case "POST limits":
 		s.postLimits(w, r)
 	case "GET faults":
@@ -53,13 +53,21 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 		}
 	case "POST mailbox":
 		s.postMailbox(w, r)
+	case "GET calendar":
+		s.getCalendar(w, r)
+	case "POST calendar":
+		s.postCalendar(w, r)
+	case "GET notifications":
+		sendJSON(w, http.StatusOK, s.Notifications())
+	case "POST notifications":
+		s.postNotifications(w, r)
 	case "GET push":
 		sendJSON(w, http.StatusOK, s.pushState())
 	case "POST push":
 		s.postPush(w, r)
 	default:
 		sendJSON(w, http.StatusNotFound, controlError{
-			"no such control: GET meter, GET arrivals, GET activity, GET and POST limits, GET, POST and DELETE faults, GET and POST mailbox, GET and POST push are under /_fake/"})
+			"no such control: GET meter, GET arrivals, GET activity, GET and POST limits, GET, POST and DELETE faults, GET and POST mailbox, calendar and notifications, GET and POST push are under /_fake/"})
 	}
 }
 
@@ -84,6 +92,30 @@ func (s *Server) sendArrivals(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// getLimits answers with the limits of Gmail, or with api=calendar of Calendar.
+func (s *Server) getLimits(w http.ResponseWriter, r *http.Request) {
+	calendar, err := isCalendarAPI(r.URL.Query())
+	switch {
+	case err != nil:
+		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
+	case calendar:
+		sendJSON(w, http.StatusOK, s.CalendarLimits())
+	default:
+		sendJSON(w, http.StatusOK, s.Limits())
+	}
+}
+
+func (s *Server) setLimits(r *http.Request, l Limits) (Limits, error) {
+	calendar, err := isCalendarAPI(r.URL.Query())
+	switch {
+	case err != nil:
+		return Limits{}, err
+	case calendar:
+		return s.SetCalendarLimits(l)
+	}
+	return s.SetLimits(l)
+}
+
 // postLimits changes the limits that the body names.
 func (s *Server) postLimits(w http.ResponseWriter, r *http.Request) {
 	var change, inForce Limits
@@ -92,7 +124,7 @@ func (s *Server) postLimits(w http.ResponseWriter, r *http.Request) {
 		err = decodeStrict(body, &change)
 	}
 	if err == nil {
-		inForce, err = s.SetLimits(change)
+		inForce, err = s.setLimits(r, change)
 	}
 	if err != nil {
 		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})

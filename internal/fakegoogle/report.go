@@ -28,6 +28,10 @@ type Report struct {
 	Unrouted        int64 `json:"unrouted"`
 	// Faulted counts calls that a scripted fault changed.
 	Faulted int64 `json:"faulted"`
+
+	// Calendar is the account of Calendar's meter, which is another. All else here is
+	// of Gmail, but what was not metered.
+	Calendar CalendarReport `json:"calendar"`
 }
 
 // A LimitReport is the account of one limit since the start of the server. A
@@ -125,19 +129,24 @@ func (s *Server) Meter() Report {
 	r := Report{
 		Prices: s.opts.Prices, Meter: s.opts.Meter, Scale: s.opts.Scale,
 		WindowSeconds:   s.meter.set.window.Seconds(),
-		Users:           []UserReport{},
-		Projects:        []ProjectReport{},
 		TokenCalls:      s.tokens.callsByUser(),
 		Unauthenticated: s.unauthenticated.Load(),
 		Unrouted:        s.unrouted.Load(),
 		Faulted:         s.faults.applied(),
+		Calendar:        s.CalendarMeter(),
 	}
-	m := s.meter
+	r.Users, r.Projects = s.meter.reports()
+	return r
+}
+
+// reports returns the accounts of all users and projects, sorted by name.
+func (m *meter) reports() ([]UserReport, []ProjectReport) {
+	users, projects := []UserReport{}, []ProjectReport{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key, a := range m.users {
 		box := m.boxes[key.user]
-		r.Users = append(r.Users, UserReport{
+		users = append(users, UserReport{
 			Project: key.project, User: key.user, LimitReport: m.report(&a.exact),
 			MostInFlight: a.use.mostInFlight,
 			Fetches:      a.use.fetched, Refetched: a.use.refetched,
@@ -145,13 +154,13 @@ func (s *Server) Meter() Report {
 		})
 	}
 	for project, a := range m.projects {
-		r.Projects = append(r.Projects, ProjectReport{Project: project, LimitReport: m.report(&a.exact)})
+		projects = append(projects, ProjectReport{Project: project, LimitReport: m.report(&a.exact)})
 	}
-	slices.SortFunc(r.Users, func(a, b UserReport) int {
+	slices.SortFunc(users, func(a, b UserReport) int {
 		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.User, b.User))
 	})
-	slices.SortFunc(r.Projects, func(a, b ProjectReport) int { return cmp.Compare(a.Project, b.Project) })
-	return r
+	slices.SortFunc(projects, func(a, b ProjectReport) int { return cmp.Compare(a.Project, b.Project) })
+	return users, projects
 }
 
 func (m *meter) report(t *tally) LimitReport {

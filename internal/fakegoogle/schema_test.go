@@ -50,6 +50,8 @@ func misfits(d discovery, at string, s schema, t reflect.Type, seen map[reflect.
 			return []string{fmt.Sprintf("%s is %s to Google, an array here", at, s.Type)}
 		}
 		return misfits(d, at+"[]", *s.Items, t.Elem(), seen)
+	case t.Kind() == reflect.Map && s.Type == "object":
+		return nil
 	case seen[t]:
 		return nil
 	case t.Kind() == reflect.Struct:

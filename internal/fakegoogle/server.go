@@ -77,6 +77,7 @@ type Server struct {
 	tokens *tokenTable
 
 	calendarMeter *meter
+	calendarCalls calendarCalls
 	channels      *channels
 
 	mu        sync.RWMutex
@@ -177,8 +178,12 @@ func (s *Server) firstMailbox() *Mailbox {
 }
 
 // Close lets go of calls that a fault or jitter holds. Later calls are answered,
-// but nothing waits any more. It may be called more than once.
-func (s *Server) Close() { s.closeOnce.Do(func() { close(s.closed) }) }
+// but nothing waits any more, and channels tell of nothing. It may be called more
+// than once.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() { close(s.closed) })
+	s.channels.stop()
+}
 
 // jitter draws the time a call spends on its way to the meter.
 func (s *Server) jitter() time.Duration {

@@ -1,0 +1,115 @@
+package fakegoogle
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// groupDomain is where calendars live that are not an account's primary one.
+const groupDomain = "@group.calendar.google.com"
+
+// mostEvents bounds what one spec makes up.
+const mostEvents = 1_000_000
+
+// LoadCalendars fills the calendars of an account, making it if need be. spec is
+// generate:N for N made-up events in the primary calendar, generate:CxN for N in
+// each of C calendars, an ics file, or a folder of them, a calendar each. A file's
+// name without .ics is the calendar's id, and @group.calendar.google.com after it
+// unless it has an @; primary.ics fills the primary calendar. What could not be
+// read as it stands is returned, file by file; an error means that nothing was.
+func (s *Server) LoadCalendars(email, spec string) ([]CalendarProblem, error) {
+	if at := strings.LastIndex(email, "@"); at < 1 || at == len(email)-1 {
+		return nil, fmt.Errorf("load calendars of %q: an address such as ann@example.com is needed", email)
+	}
+	if count, ok := strings.CutPrefix(spec, generatePrefix); ok {
+		return nil, s.generateCalendars(email, count)
+	}
+	files, err := calendarFiles(spec)
+	if err != nil {
+		return nil, fmt.Errorf("load calendars of %s: %w", email, err)
+	}
+	var problems []CalendarProblem
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return problems, fmt.Errorf("load calendars of %s: %w", email, err)
+		}
+		c, err := s.AddCalendar(email, CalendarInfo{ID: calendarID(email, file)})
+		if err != nil {
+			return problems, err
+		}
+		for _, cause := range c.importICS(text) {
+			problems = append(problems, CalendarProblem{File: filepath.Base(file), Cause: cause})
+		}
+	}
+	return problems, nil
+}
+
+// calendarID is the id of the calendar that a file fills.
+func calendarID(email, file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	switch {
+	case name == "primary":
+		return email
+	case strings.Contains(name, "@"):
+		return name
+	}
+	return name + groupDomain
+}
+
+// calendarFiles finds the ics files of a folder and its subfolders, in the order
+// of their paths.
+func calendarFiles(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.EqualFold(filepath.Ext(path), ".ics") && !strings.HasPrefix(entry.Name(), ".") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err == nil && len(files) == 0 {
+		err = errors.New(path + " holds no .ics file")
+	}
+	slices.Sort(files)
+	return files, err
+}
+
+// generateCalendars reads N or CxN and makes that up.
+func (s *Server) generateCalendars(email, count string) error {
+	calendars, events, several := strings.Cut(count, "x")
+	if !several {
+		calendars, events = "1", count
+	}
+	c, err := strconv.Atoi(calendars)
+	n, err2 := strconv.Atoi(events)
+	if err != nil || err2 != nil || c < 1 || n < 0 || n > mostEvents/c {
+		return fmt.Errorf("load calendars of %s: %q is not generate:N or generate:CALENDARSxEVENTS of at most %d in all", email, count, mostEvents)
+	}
+	for i := range c {
+		id := email
+		if i > 0 {
+			id = fmt.Sprintf("made-up-%d%s", i, groupDomain)
+		}
+		calendar, err := s.AddCalendar(email, CalendarInfo{ID: id})
+		if err != nil {
+			return err
+		}
+		if err := calendar.generate(seedOf(s.opts.Seed, email+" "+id), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package fakegoogle
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+)
+
+// A CalendarReport is the account of Calendar's own meter. Its users are those
+// who are charged: a quotaUser where one was sent, and otherwise a service account
+// or an address.
+type CalendarReport struct {
+	Prices   string          `json:"prices"`
+	Users    []UserReport    `json:"users"`
+	Projects []ProjectReport `json:"projects"`
+	// Calendars counts calls by account and calendar, sorted by both; those of the
+	// list of calendars and of channels.stop have no calendar.
+	Calendars []CalendarCalls `json:"calendars"`
+}
+
+// CalendarCalls counts the calls that concern one calendar, refused ones included.
+type CalendarCalls struct {
+	Account       string           `json:"account"`
+	Calendar      string           `json:"calendar,omitempty"`
+	Calls         int64            `json:"calls"`
+	Refused       int64            `json:"refused"`
+	CallsByMethod map[string]int64 `json:"calls_by_method"`
+}
+
+// User returns the report of a user, of the first project by name in which it
+// called; the zero UserReport where it did not call.
+func (r CalendarReport) User(name string) UserReport {
+	return Report{Users: r.Users}.User(name)
+}
+
+// Calendar returns the calls that concern a calendar of an account.
+func (r CalendarReport) Calendar(account, id string) CalendarCalls {
+	for _, c := range r.Calendars {
+		if c.Account == mailboxKey(account) && c.Calendar == id {
+			return c
+		}
+	}
+	return CalendarCalls{}
+}
+
+// Refused returns how many calls the meter refused.
+func (r CalendarReport) Refused() int64 { return Report{Projects: r.Projects}.Refused() }
+
+// OverLimit is [Report.OverLimit] for Calendar.
+func (r CalendarReport) OverLimit() int {
+	return Report{Users: r.Users, Projects: r.Projects}.OverLimit()
+}
+
+// calendarCalls counts by calendar. The zero value is ready.
+type calendarCalls struct {
+	mu   sync.Mutex
+	byID map[[2]string]*CalendarCalls
+}
+
+func (c *calendarCalls) note(of call, refused bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := [2]string{of.account, of.calendar}
+	if c.byID == nil {
+		c.byID = map[[2]string]*CalendarCalls{}
+	}
+	if c.byID[key] == nil {
+		c.byID[key] = &CalendarCalls{Account: of.account, Calendar: of.calendar, CallsByMethod: map[string]int64{}}
+	}
+	n := c.byID[key]
+	n.Calls++
+	n.CallsByMethod[of.method]++
+	if refused {
+		n.Refused++
+	}
+}
+
+func (c *calendarCalls) all() []CalendarCalls {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]CalendarCalls, 0, len(c.byID))
+	for _, n := range c.byID {
+		copied := *n
+		copied.CallsByMethod = maps.Clone(n.CallsByMethod)
+		all = append(all, copied)
+	}
+	slices.SortFunc(all, func(a, b CalendarCalls) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Calendar, b.Calendar))
+	})
+	return all
+}
+
+// CalendarMeter returns the account of every call of Calendar so far. It is part
+// of [Server.Meter] too.
+func (s *Server) CalendarMeter() CalendarReport {
+	r := CalendarReport{Prices: CalendarPrices, Calendars: s.calendarCalls.all()}
+	r.Users, r.Projects = s.calendarMeter.reports()
+	return r
+}
+
+// CalendarLimits returns the limits of Calendar that are in force.
+func (s *Server) CalendarLimits() Limits {
+	m := s.calendarMeter
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.set.limits()
+	l.BytesPerDay = 0 // Calendar counts none
+	return l
+}
+
+// SetCalendarLimits is [Server.SetLimits] for Calendar, which counts requests and
+// no bytes.
+func (s *Server) SetCalendarLimits(l Limits) (Limits, error) {
+	if l.User < 0 || l.Project < 0 || l.InFlight < 0 || l.BytesPerDay != 0 {
+		return s.CalendarLimits(), errors.New("limits of Calendar may not be negative, and are none of bytes")
+	}
+	s.calendarMeter.setLimits(l)
+	return s.CalendarLimits(), nil
+}
