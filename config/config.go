@@ -122,6 +122,7 @@ type Worker struct {
 	Slice                time.Duration `yaml:"slice"`       // length of one slice of work
 	Lease                time.Duration `yaml:"lease"`       // a worker silent for this long has lost its job
 	MessageBytesInFlight Bytes         `yaml:"message_bytes_in_flight"`
+	MaxMessageBytes      Bytes         `yaml:"max_message_bytes"` // of larger messages no body is brought; 0: of any size
 }
 
 // Scheduler says when the scheduler looks for work.

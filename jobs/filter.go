@@ -16,7 +16,7 @@ type Format string
 // The formats.
 const (
 	FormatRaw           Format = "raw"            // the message, byte for byte
-	FormatFull          Format = "full"           // as Gmail parses it; attachments by themselves
+	FormatFull          Format = "full"           // Google's answer as it parses the message, and the content of each attachment
 	FormatMetadataFirst Format = "metadata-first" // headers and labels of all messages, then the bodies
 )
 
@@ -60,6 +60,21 @@ func (f Filter) Whole() bool {
 	return string(text) == "{}"
 }
 
+// Bodies is the format of the bodies that the filter's backfill brings: full, or
+// "" for raw.
+func (f Filter) Bodies() Format {
+	if f.Format == FormatFull {
+		return FormatFull
+	}
+	return ""
+}
+
+// ByThread reports whether whole threads can serve the filter's backfill: in format
+// full, and for metadata. Google gives no raw messages of a thread.
+func (f Filter) ByThread() bool {
+	return f.Format == FormatFull || f.Format == FormatMetadataFirst
+}
+
 // Validate reports everything that is wrong with the filter.
 func (f Filter) Validate() error {
 	var problems []error
@@ -74,9 +89,6 @@ func (f Filter) Validate() error {
 	}
 	if f.Format != "" && !slices.Contains(Formats, f.Format) {
 		problems = append(problems, fmt.Errorf("unknown format %q; there are %v", f.Format, Formats))
-	}
-	if f.Format == FormatFull {
-		problems = append(problems, fmt.Errorf("format %s cannot be brought yet; choose %s or %s", FormatFull, FormatRaw, FormatMetadataFirst))
 	}
 	if slices.Contains(f.Labels, "") {
 		problems = append(problems, errors.New("an empty label"))

@@ -46,6 +46,7 @@ type Cursor struct {
 	Account      string    `json:"account"`
 	HistoryID    uint64    `json:"history_id"`             // all changes up to here are in the store
 	SpamTrash    bool      `json:"spam_trash"`             // bodies of spam and trash are wanted too
+	Format       Format    `json:"format,omitempty"`       // in which bodies are brought; raw if empty
 	AskedAt      time.Time `json:"asked_at,omitzero"`      // a sync was asked for that has yet to begin
 	BegunAt      time.Time `json:"begun_at,omitzero"`      // when the last one began
 	SyncedAt     time.Time `json:"synced_at,omitzero"`     // when one last came to the end of the history

@@ -68,22 +68,26 @@ type Checkpoint struct {
 	Before time.Time `json:"before,omitzero"`
 }
 
-// Progress counts a job's items. Done = Stored + Known + Gone + Skipped + Failed.
+// Progress counts a job's items. Done = Stored + Known + Gone + Skipped +
+// Oversize + Failed.
 type Progress struct {
 	Expected    int64 `json:"expected"` // what the profile promises; an estimate until Listed is complete
 	Listed      int64 `json:"listed"`
-	Noted       int64 `json:"noted,omitempty"` // metadata stored ahead of the body
-	Stored      int64 `json:"stored"`          // fetched and stored by this job
-	Known       int64 `json:"known"`           // stored before, skipped without a call
-	Gone        int64 `json:"gone"`            // deleted at Google between list and get
-	Skipped     int64 `json:"skipped"`         // seen to be outside the job's filter
-	Failed      int64 `json:"failed"`          // given up; see the failure list
-	ParseFailed int64 `json:"parse_failed"`    // stored raw, but no mail reader understands them; part of Stored
-	Bytes       int64 `json:"bytes"`           // of raw messages stored
+	Noted       int64 `json:"noted,omitempty"`    // metadata stored ahead of the body
+	Stored      int64 `json:"stored"`             // fetched and stored by this job
+	Known       int64 `json:"known"`              // stored before, skipped without a call
+	Gone        int64 `json:"gone"`               // deleted at Google between list and get
+	Skipped     int64 `json:"skipped"`            // seen to be outside the job's filter
+	Oversize    int64 `json:"oversize,omitempty"` // metadata stored; the body is larger than the settings let through
+	Failed      int64 `json:"failed"`             // given up; see the failure list
+	ParseFailed int64 `json:"parse_failed"`       // stored raw, but no mail reader understands them; part of Stored
+	Bytes       int64 `json:"bytes"`              // of messages stored, with their attachments
 }
 
 // Done is the number of items that need no more work.
-func (p Progress) Done() int64 { return p.Stored + p.Known + p.Gone + p.Skipped + p.Failed }
+func (p Progress) Done() int64 {
+	return p.Stored + p.Known + p.Gone + p.Skipped + p.Oversize + p.Failed
+}
 
 // Job is a job's row. Times are UTC; a zero time means "not yet" or "none".
 type Job struct {

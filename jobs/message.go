@@ -11,8 +11,9 @@ type Profile struct {
 
 // Page is one page of a listing.
 type Page struct {
-	IDs  []string
-	Next string // token of the next page; "": this was the last
+	IDs     []string
+	Threads []string // of the IDs, in their order; nil: not known
+	Next    string   // token of the next page; "": this was the last
 }
 
 // Fetched is what Google says of a message beside its raw bytes.
@@ -22,7 +23,28 @@ type Fetched struct {
 	InternalDate time.Time
 	Labels       []string
 	SizeEstimate int64  // of the raw message, in bytes
-	Subject      string // where only the metadata was asked for
+	Subject      string // where not the raw message was asked for
+
+	JSON        []byte       // Google's answer as it is, where format full was asked for
+	Attachments []Attachment // of format full: the parts whose content comes by itself
+}
+
+// An Attachment is a part of a message in format full whose content does not stand
+// in the message.
+type Attachment struct {
+	Part     string `json:"part"` // its place in the message's tree, such as "1" or "0.2"
+	Filename string `json:"filename"`
+	MimeType string `json:"mime_type"`
+	Size     int64  `json:"size"`   // of the content, in bytes
+	SHA256   string `json:"sha256"` // of the content, lower-case hex
+
+	ID string `json:"-"` // by which Google gives the content, for a while
+}
+
+// A Label is a label of a mailbox.
+type Label struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 // ParseStatus says whether a mail reader can make sense of a stored message.
@@ -32,10 +54,13 @@ type ParseStatus string
 const (
 	Parsed      ParseStatus = "ok"
 	ParseFailed ParseStatus = "failed"
-	ParseLater  ParseStatus = "later" // the body has yet to come
+	ParseLater  ParseStatus = "later"   // the body has yet to come
+	ParseNever  ParseStatus = "skipped" // the body is larger than the settings let through
 )
 
-// Message is a stored message's row. Its raw bytes are the blob SHA256.
+// Message is a stored message's row. Its raw bytes are the blob SHA256, and what
+// format full brings is the blob FullSHA256 with its attachments; either may be
+// missing.
 type Message struct {
 	Account      string      `json:"account"`
 	ID           string      `json:"id"`
@@ -49,16 +74,36 @@ type Message struct {
 	ParseStatus  ParseStatus `json:"parse_status"`
 	ParseError   string      `json:"parse_error,omitempty"`
 
+	LabelNames  []string     `json:"label_names,omitempty"` // of Labels, in their order, where known
+	FullSHA256  string       `json:"full_sha256,omitempty"` // of Google's answer in format full
+	FullSize    int64        `json:"full_size,omitempty"`
+	Attachments []Attachment `json:"attachments,omitempty"` // of format full; only where one message was asked for
+
 	DeletedAt time.Time `json:"deleted_at,omitzero"` // when it was seen to be gone: a tombstone
 	Stub      bool      `json:"stub,omitempty"`      // known from the mailbox's history only
+}
+
+// Brought is how many bytes came with the message: those of its raw form, or of its
+// answer in format full and of its attachments.
+func (m Message) Brought() int64 {
+	if m.FullSHA256 == "" {
+		return m.Size
+	}
+	n := m.FullSize
+	for _, a := range m.Attachments {
+		n += a.Size
+	}
+	return n
 }
 
 // Item is one listed id that a job has yet to deal with.
 type Item struct {
 	Seq      int64 // its place in the listing, from 1
 	ID       string
-	Attempts int  // failed attempts so far
-	Noted    bool // its metadata is stored
+	Attempts int    // failed attempts so far
+	Noted    bool   // its metadata is stored
+	Thread   string // "": not known
+	Size     int64  // of the raw message, where its metadata is stored; 0: not known
 }
 
 // Outcome is what became of an item.
@@ -69,7 +114,8 @@ const (
 	ItemStored   Outcome = "stored"
 	ItemNoted    Outcome = "noted" // metadata stored; the body comes in a later pass
 	ItemGone     Outcome = "gone"
-	ItemSkipped  Outcome = "skipped" // outside the job's filter
+	ItemSkipped  Outcome = "skipped"  // outside the job's filter
+	ItemOversize Outcome = "oversize" // metadata stored; the body is larger than the settings let through
 	ItemFailed   Outcome = "failed"
 	ItemDeferred Outcome = "deferred"
 )
@@ -78,7 +124,7 @@ const (
 type Result struct {
 	ID      string
 	Outcome Outcome
-	Message *Message  // set when stored or noted
+	Message *Message  // set when stored or noted, and when oversize unless its row is there
 	Failure *Failure  // set when failed or deferred
 	RetryAt time.Time // set when deferred: not before
 }

@@ -22,27 +22,60 @@ func (s *slice) fetchItem(ctx, calls context.Context, quit <-chan struct{}, item
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
 
-	becomes := jobs.ItemStored
-	if s.job.Filter.Format == jobs.FormatMetadataFirst && !item.Noted {
-		becomes = jobs.ItemNoted
-	}
-	var message *jobs.Message
-	var unkept error
+	var g got
 	err := s.call(calls, quit, func(calls context.Context) (err error) {
-		if becomes == jobs.ItemNoted {
-			message, err = s.note(calls, item.ID)
-		} else {
-			message, unkept, err = s.bring(ctx, calls, item.ID)
-		}
+		g, err = s.get(ctx, calls, item)
 		return err
 	})
+	return s.becomes(ctx, calls, item, g, err)
+}
+
+// got is what a fetch brought.
+type got struct {
+	outcome jobs.Outcome
+	message *jobs.Message
+	unkept  error // of whoever should have kept it; the others are of no use then
+}
+
+// get fetches what the job wants next of an item.
+func (s *slice) get(ctx, calls context.Context, item jobs.Item) (got, error) {
+	switch f := s.job.Filter.Format; {
+	case s.oversize(item.Size): // nothing to ask for
+		return got{outcome: jobs.ItemOversize}, nil
+	case f == jobs.FormatFull:
+		return s.bringFull(ctx, calls, item.ID)
+	case f == jobs.FormatMetadataFirst && !item.Noted:
+		return s.note(calls, item.ID, 0)
+	}
+	g, err := s.bring(ctx, calls, item.ID)
+	if large, ok := errors.AsType[*oversizeError](err); ok {
+		return s.note(calls, item.ID, large.seen)
+	}
+	return g, err
+}
+
+// oversize reports whether a raw message is too large for its body to be brought.
+func (s *slice) oversize(size int64) bool {
+	return s.opts.MaxMessageBytes > 0 && size > s.opts.MaxMessageBytes
+}
+
+// an oversizeError says that a message turned out to be oversize.
+type oversizeError struct{ seen int64 } // bytes, at least
+
+func (e *oversizeError) Error() string {
+	return fmt.Sprintf("the message has %d bytes at least, which is more than the settings let through", e.seen)
+}
+
+// becomes says what becomes of an item whose fetch brought g or failed with err, or
+// how the slice ends.
+func (s *slice) becomes(ctx, calls context.Context, item jobs.Item, g got, err error) (*outcome, *ending) {
 	switch {
-	case err == nil && unkept == nil:
-		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: becomes, Message: message}}, nil
+	case err == nil && g.unkept == nil:
+		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: g.outcome, Message: g.message}}, nil
 	case ctx.Err() != nil:
 		return nil, &ending{how: lost, err: context.Cause(ctx)}
-	case unkept != nil:
-		return nil, breaks(fmt.Errorf("store the body of message %s of %s: %w", item.ID, s.job.Account, unkept))
+	case g.unkept != nil:
+		return nil, breaks(fmt.Errorf("store the body of message %s of %s: %w", item.ID, s.job.Account, g.unkept))
 	case errors.Is(err, errOutside):
 		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: jobs.ItemSkipped}}, nil
 	case interrupted(calls), errors.Is(err, errNoTurn):
@@ -60,11 +93,11 @@ var errOutside = errors.New("the message is outside the job's filter")
 // errNoDate says that nobody can tell whether it is.
 var errNoDate = &jobs.CallError{Class: jobs.ClassTransient, Reason: "noDate", Err: errors.New("the answer names no date")}
 
-// bring fetches a message, keeps its bytes as they come in, and returns its row.
-// Unkept is the error of whoever should have kept them, err that of the fetch.
-func (s *slice) bring(ctx, calls context.Context, id string) (message *jobs.Message, unkept, err error) {
+// bring fetches a raw message and keeps its bytes as they come in. The error is an
+// [*oversizeError] once there are too many.
+func (s *slice) bring(ctx, calls context.Context, id string) (g got, err error) {
 	var fetched jobs.Fetched
-	in := &intake{most: s.job.Filter.MaxSize}
+	in := &intake{most: s.job.Filter.MaxSize, bound: s.opts.MaxMessageBytes}
 	sum, unkept := s.opts.Store.PutBlob(ctx, func(w io.Writer) error {
 		in.to = w
 		if fetched, err = s.box.Fetch(calls, id, in); err == nil {
@@ -74,32 +107,42 @@ func (s *slice) bring(ctx, calls context.Context, id string) (message *jobs.Mess
 	})
 	switch {
 	case in.err != nil:
-		return nil, in.err, nil
+		return got{unkept: in.err}, nil
 	case err != nil:
-		return nil, nil, err
+		return got{}, err
 	case unkept != nil:
-		return nil, unkept, nil
+		return got{unkept: unkept}, nil
 	}
-	message = s.rowOf(id, fetched)
+	message := s.rowOf(id, fetched)
 	message.Size, message.SHA256, message.ParseStatus = in.size, sum, jobs.Parsed
 	if message.Subject, err = s.parse(in.head); err != nil {
 		message.ParseStatus, message.ParseError = jobs.ParseFailed, clip(err.Error())
 	}
-	return message, nil, nil
+	return got{outcome: jobs.ItemStored, message: message}, nil
 }
 
-// note fetches a message's metadata and returns its row.
-func (s *slice) note(calls context.Context, id string) (*jobs.Message, error) {
+// note fetches a message's metadata. Seen is how many bytes the message is known to
+// have, at least.
+func (s *slice) note(calls context.Context, id string, seen int64) (got, error) {
 	f, err := s.box.Metadata(calls, id)
 	if err != nil {
-		return nil, err
+		return got{}, err
 	}
-	if err := s.within(f, f.SizeEstimate); err != nil {
-		return nil, err
+	return s.noted(f, seen)
+}
+
+func (s *slice) noted(f jobs.Fetched, seen int64) (got, error) {
+	size := max(f.SizeEstimate, seen)
+	if err := s.within(f, size); err != nil {
+		return got{}, err
 	}
-	message := s.rowOf(id, f)
-	message.Size, message.Subject, message.ParseStatus = f.SizeEstimate, f.Subject, jobs.ParseLater
-	return message, nil
+	message := s.rowOf(f.ID, f)
+	message.Size, message.Subject, message.ParseStatus = size, f.Subject, jobs.ParseLater
+	if s.oversize(size) {
+		message.ParseStatus = jobs.ParseNever
+		return got{outcome: jobs.ItemOversize, message: message}, nil
+	}
+	return got{outcome: jobs.ItemNoted, message: message}, nil
 }
 
 // within returns [errOutside] for a message that the job's filter does not let
@@ -126,11 +169,12 @@ func (s *slice) rowOf(id string, f jobs.Fetched) *jobs.Message {
 // intake passes a message on as it comes in, and keeps what the parser will see
 // of it.
 type intake struct {
-	to   io.Writer
-	most int64 // bytes; a longer message is outside the filter; 0: any
-	size int64
-	head []byte
-	err  error // of to
+	to    io.Writer
+	most  int64 // bytes; a longer message is outside the filter; 0: any
+	bound int64 // bytes; a longer message is oversize; 0: any
+	size  int64
+	head  []byte
+	err   error // of to
 }
 
 // Write implements [io.Writer].
@@ -138,6 +182,9 @@ func (in *intake) Write(p []byte) (int, error) {
 	in.size += int64(len(p))
 	if in.most > 0 && in.size > in.most {
 		return 0, errOutside
+	}
+	if in.bound > 0 && in.size > in.bound {
+		return 0, &oversizeError{in.size}
 	}
 	if room := parsedBytes - len(in.head); room > 0 {
 		in.head = append(in.head, p[:min(room, len(p))]...)

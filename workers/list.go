@@ -23,6 +23,7 @@ func (s *slice) list(ctx, calls context.Context) *ending {
 		if end := s.profile(ctx, calls); end != nil {
 			return end
 		}
+		s.readLabels(ctx, calls)
 	}
 	for s.job.ListsOn() {
 		if s.stopping() {
@@ -50,6 +51,24 @@ func (s *slice) profile(ctx, calls context.Context) *ending {
 	}
 	s.job.Checkpoint.HistoryID = cmp.Or(s.job.Checkpoint.HistoryID, profile.HistoryID)
 	return nil
+}
+
+// readLabels records the mailbox's labels, whose names people see. Without them
+// they see ids until the next sync, so a fault is none of the job's.
+func (s *slice) readLabels(ctx, calls context.Context) {
+	if s.labels == nil {
+		err := s.call(calls, nil, func(ctx context.Context) (err error) {
+			s.labels, err = s.box.Labels(ctx)
+			return err
+		})
+		if err != nil {
+			s.log.Debug("labels not read", zap.String("job", s.job.ID), zap.Error(err))
+			return
+		}
+	}
+	if err := s.opts.Store.SaveLabels(ctx, s.ref, s.labels); err != nil {
+		s.log.Debug("labels not saved", zap.String("job", s.job.ID), zap.Error(err))
+	}
 }
 
 // listPage lists the next page.

@@ -16,6 +16,7 @@ import (
 // memMailbox is a mailbox of n messages, m0 and so on, listed perPage a page.
 type memMailbox struct {
 	n, perPage int
+	promised   int           // by the profile; n if zero
 	loop       string        // a page token whose page names itself as the next
 	latency    time.Duration // of a call
 	slow       time.Duration // of a get, where not that
@@ -88,7 +89,7 @@ func (b *memMailbox) made(call string) int {
 }
 
 func (b *memMailbox) Profile(ctx context.Context) (jobs.Profile, error) {
-	return jobs.Profile{Email: ann, Messages: int64(b.n), HistoryID: 77}, b.call(ctx, "profile")
+	return jobs.Profile{Email: ann, Messages: int64(cmp.Or(b.promised, b.n)), HistoryID: 77}, b.call(ctx, "profile")
 }
 
 func (b *memMailbox) List(ctx context.Context, search jobs.Search, token string) (jobs.Page, error) {
@@ -135,6 +136,18 @@ func (b *memMailbox) Fetch(ctx context.Context, id string, raw io.Writer) (jobs.
 	}
 	_, err := io.WriteString(raw, b.raw(id))
 	return b.fetched(id), err
+}
+
+func (*memMailbox) Full(context.Context, string) (jobs.Fetched, error) {
+	return jobs.Fetched{}, errNoSync
+}
+
+func (*memMailbox) Attachment(context.Context, string, jobs.Attachment, io.Writer) (int64, error) {
+	return 0, errNoSync
+}
+
+func (*memMailbox) Thread(context.Context, string, jobs.Format) ([]jobs.Fetched, error) {
+	return nil, errNoSync
 }
 
 func (b *memMailbox) Metadata(ctx context.Context, id string) (jobs.Fetched, error) {

@@ -218,6 +218,20 @@ func (m *memStore) NextItems(ctx context.Context, ref jobs.TaskRef, after int64,
 	return next, err
 }
 
+func (m *memStore) ThreadItems(context.Context, jobs.TaskRef, string, int) ([]jobs.Item, error) {
+	return nil, nil
+}
+
+func (m *memStore) SaveAttachment(context.Context, jobs.TaskRef, string, jobs.Attachment) error {
+	return errNoSync
+}
+
+func (m *memStore) Attachments(context.Context, string, string) ([]jobs.Attachment, error) {
+	return nil, errNoSync
+}
+
+func (m *memStore) SaveLabels(context.Context, jobs.TaskRef, []jobs.Label) error { return errNoSync }
+
 func (m *memStore) NextDue(ctx context.Context, ref jobs.TaskRef) (due time.Time, err error) {
 	_, err = m.owned(ctx, "due", ref, func(j *memJob) error {
 		for _, i := range j.items {
@@ -283,6 +297,8 @@ func (m *memStore) Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.
 				m.messages[j.Account+"/"+r.ID] = *r.Message
 			case jobs.ItemGone:
 				j.Progress.Gone++
+			case jobs.ItemOversize:
+				j.Progress.Oversize++
 			case jobs.ItemSkipped:
 				j.Progress.Skipped++
 			case jobs.ItemFailed:

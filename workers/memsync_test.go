@@ -44,4 +44,4 @@ func (*memMailbox) ListAll(context.Context, string, string) (jobs.Page, error) {
 	return jobs.Page{}, errNoSync
 }
 
-func (*memMailbox) Labels(context.Context) ([]string, error) { return nil, errNoSync }
+func (*memMailbox) Labels(context.Context) ([]jobs.Label, error) { return nil, errNoSync }

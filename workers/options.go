@@ -31,6 +31,14 @@ type Options struct {
 	Calendars     Calendars
 	CalendarStore CalendarStore
 
+	// PricesFunc returns the price list of Gmail's that a Google Cloud project pays
+	// by, nil if none is known: then whole threads are never asked for. Nil knows
+	// none.
+	PricesFunc func(project string) *quota.PriceList
+	// MaxMessageBytes is the largest raw message whose body is brought; 0: any. Of
+	// larger ones the metadata is.
+	MaxMessageBytes int64
+
 	Concurrency   int           // slices of the backfill lane at once, most of them waiting; 200 if zero
 	InFlight      int           // messages of one account fetched at once; 7 if zero
 	SliceTime     time.Duration // how long a slice starts new work; 5s if zero
@@ -85,7 +93,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"ParseTime", o.ParseTime}, {"ShutdownTimeout", o.ShutdownTimeout},
 		{"Concurrency", time.Duration(o.Concurrency)}, {"InFlight", time.Duration(o.InFlight)},
 		{"Scale", time.Duration(o.Scale)},
-		{"FailureBudget", time.Duration(o.FailureBudget)},
+		{"FailureBudget", time.Duration(o.FailureBudget)}, {"MaxMessageBytes", time.Duration(o.MaxMessageBytes)},
 	} {
 		if d.value < 0 {
 			problems = append(problems, fmt.Errorf("workers: Options.%s is negative", d.name))
@@ -94,6 +102,9 @@ func (o Options) withDefaults() (Options, error) {
 
 	if len(o.Lanes) == 0 {
 		o.Lanes = quota.Lanes
+	}
+	if o.PricesFunc == nil {
+		o.PricesFunc = func(string) *quota.PriceList { return nil }
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, 200)
 	o.InFlight = cmp.Or(o.InFlight, 7)

@@ -16,7 +16,8 @@ import (
 // committed.
 type pass struct {
 	*slice
-	items    chan jobs.Item
+	items    chan []jobs.Item // those that are fetched together
+	taken    map[string]bool  // ids handed out, where threads may be; the feeder's
 	outcomes chan outcome
 	halted   chan struct{} // closed by the first halt
 	opened   chan struct{} // closed when more than one fetcher may work
@@ -40,7 +41,8 @@ func (s *slice) pass(ctx, calls context.Context) (taken int, suspects []suspect,
 		slice: s,
 		// Buffered by as much as is in flight, so that fetchers never wait
 		// for the store between two batches.
-		items:    make(chan jobs.Item, s.opts.InFlight),
+		items:    make(chan []jobs.Item, s.opts.InFlight),
+		taken:    map[string]bool{},
 		outcomes: make(chan outcome, s.opts.InFlight),
 		halted:   make(chan struct{}),
 		opened:   make(chan struct{}),
@@ -124,9 +126,20 @@ func (p *pass) feed(ctx context.Context) (taken int) {
 			return taken
 		}
 		for _, item := range batch {
+			if p.taken[item.ID] {
+				continue
+			}
+			group, err := p.group(ctx, item)
+			if err != nil {
+				p.halt(*breaks(err))
+				return taken
+			}
 			select {
-			case p.items <- item:
-				taken++
+			case p.items <- group:
+				taken += len(group)
+				for _, item := range group {
+					p.taken[item.ID] = p.threads > 0
+				}
 			case <-p.halted:
 				return taken
 			}
@@ -148,23 +161,38 @@ func (p *pass) fetchAll(ctx, calls context.Context, first bool) {
 		case <-p.halted:
 		}
 	}
-	for item := range p.items {
-		p.handle(ctx, calls, item)
+	for group := range p.items {
+		p.handleGroup(ctx, calls, group)
 	}
 }
 
-// handle fetches one item, unless the pass was halted before its turn: then it
-// stays pending.
-func (p *pass) handle(ctx, calls context.Context, item jobs.Item) {
+// handleGroup fetches the items of a group, unless the pass was halted before their
+// turn: then they stay pending.
+func (p *pass) handleGroup(ctx, calls context.Context, group []jobs.Item) {
 	defer func() {
 		if err := p.recovered(recover()); err != nil {
-			p.halt(*breaks(fmt.Errorf("message %s of %s: %w", item.ID, p.job.Account, err)))
+			p.halt(*breaks(fmt.Errorf("message %s of %s: %w", group[0].ID, p.job.Account, err)))
 		}
 	}()
 	if p.isHalted() {
 		return
 	}
-	out, end := p.fetchItem(ctx, calls, p.halted, item)
+	if len(group) > 1 {
+		p.handleThread(ctx, calls, group)
+		return
+	}
+	p.handle(ctx, calls, group[0])
+}
+
+// handle fetches one item by itself.
+func (p *pass) handle(ctx, calls context.Context, item jobs.Item) {
+	if !p.isHalted() {
+		p.emit(p.fetchItem(ctx, calls, p.halted, item))
+	}
+}
+
+// emit passes on what became of an item.
+func (p *pass) emit(out *outcome, end *ending) {
 	if end != nil {
 		p.halt(*end)
 	}

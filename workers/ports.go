@@ -51,6 +51,15 @@ type Store interface {
 	// PutBlob keeps what fill writes and returns its SHA-256 in lower-case hex.
 	// When fill fails it keeps nothing and returns fill's error as it is.
 	PutBlob(ctx context.Context, fill func(io.Writer) error) (string, error)
+	// ThreadItems returns up to limit pending items of a thread that were neither
+	// tried nor noted.
+	ThreadItems(ctx context.Context, ref jobs.TaskRef, thread string, limit int) ([]jobs.Item, error)
+	// SaveAttachment records an attachment of a message, and Attachments returns
+	// those recorded, also before the message is stored.
+	SaveAttachment(ctx context.Context, ref jobs.TaskRef, message string, a jobs.Attachment) error
+	Attachments(ctx context.Context, account, message string) ([]jobs.Attachment, error)
+	// SaveLabels records the labels that the mailbox has.
+	SaveLabels(ctx context.Context, ref jobs.TaskRef, labels []jobs.Label) error
 	// Commit records results in one transaction.
 	Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Result) (jobs.Job, error)
 
@@ -99,6 +108,15 @@ type Mailbox interface {
 	Fetch(ctx context.Context, id string, raw io.Writer) (jobs.Fetched, error)
 	// Metadata gets one message without its body.
 	Metadata(ctx context.Context, id string) (jobs.Fetched, error)
+
+	// Full gets one message in format full.
+	Full(ctx context.Context, id string) (jobs.Fetched, error)
+	// Attachment gets the content of one of its attachments, as Fetch gets a
+	// message, and returns its length.
+	Attachment(ctx context.Context, message string, a jobs.Attachment, content io.Writer) (size int64, err error)
+	// Thread gets all messages of a thread, as Full does if that is the format,
+	// else as Metadata.
+	Thread(ctx context.Context, id string, format jobs.Format) ([]jobs.Fetched, error)
 }
 
 // Parser makes sense of a raw message, of which it sees the first MiB. It may

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -113,11 +114,11 @@ func (s *slice) nextLabel(ctx, calls context.Context, after string) (jobs.Snapsh
 		if err != nil {
 			return "", "", endingOfCall(ctx, calls, fmt.Errorf("labels of %s: %w", s.job.Account, err), time.Now())
 		}
-		slices.Sort(s.labels)
+		slices.SortFunc(s.labels, func(a, b jobs.Label) int { return cmp.Compare(a.ID, b.ID) })
 	}
 	for _, label := range s.labels {
-		if label > after {
-			return jobs.SnapshotLabels, label, nil
+		if label.ID > after {
+			return jobs.SnapshotLabels, label.ID, nil
 		}
 	}
 	return jobs.SnapshotMerge, "", nil

@@ -36,6 +36,8 @@ type slice struct {
 	job      jobs.Job // the row as last returned
 	ref      jobs.TaskRef
 	box      Mailbox
+	patient  Mailbox   // the same, for calls that may wait longer in place
+	threads  int       // get a thread from so many of its messages on; 0: never
 	over     time.Time // when to start no more work
 	progress bool      // something was committed
 	lasting  recollection
@@ -46,7 +48,7 @@ type slice struct {
 	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
 	stop  func()          // may be called any number of times
 
-	labels []string        // of the mailbox, once live sync has asked for them
+	labels []jobs.Label    // of the mailbox, once they were asked for
 	asked  map[string]bool // pages that live sync has asked for
 }
 
@@ -165,6 +167,12 @@ func (s *slice) work(ctx context.Context) (end ending) {
 	if err != nil {
 		return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())
 	}
+	if s.job.Filter.Bodies() == jobs.FormatFull {
+		if s.patient, err = s.opts.Google.Mailbox(calls, account, s.lane, attachmentWait); err != nil {
+			return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())
+		}
+	}
+	s.threads = ThreadsFrom(s.opts.PricesFunc(account.Project), s.job.Filter.Format)
 	if s.job.ListsOn() {
 		if end := list(ctx, calls); end != nil && end != s.unlisted {
 			return *end

@@ -44,8 +44,8 @@ type Historian interface {
 	// ListAll returns a page of the ids of all messages, or of all with a
 	// label; spam and trash are among them.
 	ListAll(ctx context.Context, label, pageToken string) (jobs.Page, error)
-	// Labels returns the ids of all labels.
-	Labels(ctx context.Context) ([]string, error)
+	// Labels returns all labels.
+	Labels(ctx context.Context) ([]jobs.Label, error)
 }
 
 // sync reads the mailbox's history to its end; what it leaves to be fetched is
@@ -66,6 +66,7 @@ func (s *slice) sync(ctx, calls context.Context) *ending {
 				return end
 			}
 			if !expired {
+				s.readLabels(ctx, calls)
 				return s.endSync(ctx)
 			}
 			if cursor, err = s.opts.Store.ExpireCursor(ctx, s.ref); err != nil {

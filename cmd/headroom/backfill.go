@@ -105,10 +105,10 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 					return printJSON(cmd, append([]jobs.Job{}, all...))
 				}
 				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "BACKFILL\tSTATE\tDONE\tOF\tSKIPPED\tFAILED\tUPDATED\tWHAT")
+				fmt.Fprintln(w, "BACKFILL\tSTATE\tDONE\tOF\tSKIPPED\tOVERSIZE\tFAILED\tUPDATED\tWHAT")
 				for _, j := range all {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\t%s\n", nameOf(j), stateText(j), j.Progress.Done(), total(j),
-						j.Progress.Skipped, j.Progress.Failed, humanize.Time(j.UpdatedAt), filterText(j.Filter))
+					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", nameOf(j), stateText(j), j.Progress.Done(), total(j),
+						j.Progress.Skipped, j.Progress.Oversize, j.Progress.Failed, humanize.Time(j.UpdatedAt), filterText(j.Filter))
 				}
 				return w.Flush()
 			})

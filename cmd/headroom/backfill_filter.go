@@ -34,7 +34,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags.BoolVar(&f.spamTrash, "spam-trash", false, "spam and trash too")
 	flags.StringVar(&f.maxSize, "max-size", "", "only messages of at most `SIZE`, such as 10MB or 35MiB")
 	flags.Int64Var(&f.first, "first", 0, "only the newest `N`; 0: all")
-	flags.StringVar(&f.format, "format", string(jobs.FormatRaw), "`FORMAT` raw, or metadata-first: headers and labels of all messages before any body")
+	flags.StringVar(&f.format, "format", string(jobs.FormatRaw), "`FORMAT` raw; full, which is what Gmail makes of the message and the content of its attachments; or metadata-first: headers and labels of all messages before any raw body")
 	return f
 }
 

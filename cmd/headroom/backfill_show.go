@@ -22,6 +22,7 @@ const maxShownFailures = 1000
 type shown struct {
 	jobs.Job
 	FailureList []jobs.Failure `json:"failure_list"` // at most the first thousand
+	Plan        app.Plan       `json:"plan"`
 }
 
 func newBackfillShow(g *globals) *cobra.Command {
@@ -30,7 +31,7 @@ func newBackfillShow(g *globals) *cobra.Command {
 		Short: "Show one backfill with its failures",
 		Long: `Show a backfill, named by its id or, where it is the account's only one or that
 of the whole mailbox, by the account: state, what it brings, progress, what it
-waits for, and the messages that could not be fetched (the first thousand of them;
+waits for, by which calls it gets messages, and those that could not be fetched (the first thousand of them;
 headroom backfill failures lists all). Moments are in the local time zone.
 
 Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
@@ -46,10 +47,18 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 				if err != nil {
 					return err
 				}
-				if g.json {
-					return printJSON(cmd, shown{job, append([]jobs.Failure{}, failures...)})
+				cfg, err := g.load()
+				if err != nil {
+					return err
 				}
-				printJob(cmd, job, failures)
+				plan, err := app.PlanOf(cfg, job)
+				if err != nil {
+					return err
+				}
+				if g.json {
+					return printJSON(cmd, shown{job, append([]jobs.Failure{}, failures...), plan})
+				}
+				printJob(cmd, job, plan, failures)
 				return nil
 			})
 		},
@@ -72,7 +81,7 @@ func oneBackfill(ctx context.Context, s *store.Store, name string) (jobs.Job, er
 	return jobs.Job{}, fmt.Errorf("%s has %d backfills, name one of them: %s", name, len(all), strings.Join(ids, ", "))
 }
 
-func printJob(cmd *cobra.Command, j jobs.Job, failures []jobs.Failure) {
+func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, failures []jobs.Failure) {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	moment := func(name string, t time.Time) {
@@ -103,7 +112,18 @@ func printJob(cmd *cobra.Command, j jobs.Job, failures []jobs.Failure) {
 	row("stored before it", "%d", p.Known)
 	row("gone at Google", "%d", p.Gone)
 	row("outside the filter", "%d", p.Skipped)
+	row("too large for a body", "%d", p.Oversize)
 	row("failed", "%d", p.Failed)
+	for i, c := range plan.Calls {
+		name := ""
+		if i == 0 {
+			name = "plan, by " + plan.Prices
+		}
+		row(name, "%s", callText(c))
+	}
+	if plan.Why != "" {
+		row("why", "%s", plan.Why)
+	}
 	row("trips back to the queue", "%d, for quota", j.Requeued)
 	w.Flush()
 	for _, f := range failures {
@@ -112,6 +132,15 @@ func printJob(cmd *cobra.Command, j jobs.Job, failures []jobs.Failure) {
 	if p.Failed > 0 {
 		cmd.Printf("try these again with: headroom backfill retry-failed %s\n", nameOf(j))
 	}
+}
+
+// callText is a kind of call for people.
+func callText(c app.Call) string {
+	text := strings.TrimSpace(c.Method+" "+c.Format) + fmt.Sprintf(" for %d units: %s", c.Units, c.For)
+	if c.From > 0 {
+		text += fmt.Sprintf(", of threads with %d or more to fetch", c.From)
+	}
+	return text
 }
 
 // fate says what becomes of an item on the failure list.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,8 @@ func newMessagesList(g *globals) *cobra.Command {
 		Use:   "list ACCOUNT",
 		Short: "List the stored messages of an account",
 		Long: `List the messages of an account that are stored, by id: when Gmail received them,
-in the local time zone (with --json in UTC), their size, labels and subject.
+in the local time zone (with --json in UTC), their size, whether a body is stored,
+labels by id with their names where those differ, and subject.
 
 Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom messages list ann@example.com --label INBOX --after 2025-01-01 --limit 20",
@@ -134,13 +136,44 @@ func eachMessage(ctx context.Context, s *store.Store, account string, filter job
 
 func tabulateMessages(out io.Writer, each func(func(jobs.Message) error) error) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tRECEIVED\tSIZE\tLABELS\tSUBJECT")
+	fmt.Fprintln(w, "ID\tRECEIVED\tSIZE\tBODY\tLABELS\tSUBJECT")
 	err := each(func(m jobs.Message) error {
-		_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.ID, m.InternalDate.Local().Format("2006-01-02 15:04:05 -07:00"),
-			humanize.IBytes(uint64(max(0, m.Size))), strings.Join(m.Labels, ","), oneCell(m.Subject))
+		_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.InternalDate.Local().Format("2006-01-02 15:04:05 -07:00"),
+			humanize.IBytes(uint64(max(0, m.Size))), bodyText(m), oneCell(strings.Join(labelTexts(m), ",")), oneCell(m.Subject))
 		return err
 	})
 	return errors.Join(err, w.Flush())
+}
+
+// bodyText says in which formats a message's body is stored, or why it is not.
+func bodyText(m jobs.Message) string {
+	var formats []string
+	if m.SHA256 != "" {
+		formats = append(formats, string(jobs.FormatRaw))
+	}
+	if m.FullSHA256 != "" {
+		formats = append(formats, string(jobs.FormatFull))
+	}
+	switch {
+	case len(formats) > 0:
+		return strings.Join(formats, "+")
+	case m.ParseStatus == jobs.ParseNever:
+		return "skipped: too large"
+	}
+	return "to come"
+}
+
+// labelTexts are a message's labels by their ids, with the names of those that have
+// another.
+func labelTexts(m jobs.Message) []string {
+	var texts []string
+	for i, id := range m.Labels {
+		if i < len(m.LabelNames) && m.LabelNames[i] != "" && m.LabelNames[i] != id {
+			id += " (" + m.LabelNames[i] + ")"
+		}
+		texts = append(texts, id)
+	}
+	return texts
 }
 
 // oneCell is a text of somebody else's that moves nothing on a terminal.
@@ -158,27 +191,40 @@ func oneCell(text string) string {
 }
 
 func newMessagesGet(g *globals) *cobra.Command {
-	var raw bool
+	var raw, full bool
+	var part string
 	cmd := &cobra.Command{
 		Use:   "get ACCOUNT ID",
 		Short: "Show one stored message, or print it raw",
 		Long: `Show what is stored of one message beside its body; with --raw print the message
-itself on stdout, byte for byte as Gmail had it.
+itself on stdout, byte for byte as Gmail had it, with --full Gmail's answer in format
+full, as JSON, and with --part the content of one of its attachments.
 
 Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom messages get ann@example.com 18c2f0a1b2c3d4e5 --raw > message.eml",
 		Args:    arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if raw && g.json {
-				return usagef("--raw and --json are two forms; choose one")
+			forms := 0
+			for _, chosen := range []bool{raw, full, part != "", g.json} {
+				if chosen {
+					forms++
+				}
+			}
+			if forms > 1 {
+				return usagef("--raw, --full, --part and --json are forms of their own; choose one")
 			}
 			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
 				cfg, err := g.load()
 				if err != nil {
 					return err
 				}
-				if raw {
-					_, body, err := app.OpenMessage(ctx, cfg, s, args[0], args[1])
+				if raw || full || part != "" {
+					var body io.ReadCloser
+					if raw {
+						_, body, err = app.OpenMessage(ctx, cfg, s, args[0], args[1])
+					} else {
+						body, err = app.OpenFull(ctx, cfg, s, args[0], args[1], part)
+					}
 					if err != nil {
 						return err
 					}
@@ -197,6 +243,8 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the message itself")
+	cmd.Flags().BoolVar(&full, "full", false, "print Gmail's answer in format full")
+	cmd.Flags().StringVar(&part, "part", "", "print the content of the attachment that is part `N`, such as 1 or 0.2")
 	return cmd
 }
 
@@ -207,14 +255,23 @@ func printMessage(out io.Writer, m jobs.Message) error {
 	row("account", "%s", m.Account)
 	row("thread", "%s", m.ThreadID)
 	row("received", "%s", m.InternalDate.Local().Format("2006-01-02 15:04:05 -07:00"))
-	row("labels", "%s", strings.Join(m.Labels, ", "))
+	row("labels", "%s", oneCell(strings.Join(labelTexts(m), ", ")))
 	row("subject", "%s", oneCell(m.Subject))
 	row("size", "%s (%d bytes)", humanize.IBytes(uint64(max(0, m.Size))), m.Size)
 	body := m.SHA256
-	if body == "" {
+	switch {
+	case body == "" && m.ParseStatus == jobs.ParseNever:
+		body = "skipped: it is larger than worker.max_message_bytes was"
+	case body == "":
 		body = "not stored"
 	}
 	row("body, SHA-256", "%s", body)
+	if m.FullSHA256 != "" {
+		row("full, SHA-256", "%s", m.FullSHA256)
+	}
+	for _, a := range m.Attachments {
+		row("part "+a.Part, "%s, %s, %s, SHA-256 %s", oneCell(cmp.Or(a.Filename, "without a name")), oneCell(a.MimeType), humanize.IBytes(uint64(max(0, a.Size))), a.SHA256)
+	}
 	if m.ParseStatus == jobs.ParseFailed {
 		row("unreadable", "%s", oneCell(m.ParseError))
 	}

@@ -247,11 +247,16 @@ func (a *App) addScheduler() error {
 
 func (a *App) addWorkers(gmail *google.Google) error {
 	w := a.cfg.Worker
+	projects, err := Projects(a.cfg)
+	if err != nil {
+		return err
+	}
 	workers, err := workers.New(workers.Options{
 		Redis: a.redis.queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
 		Store: a.store, Google: mailboxes{gmail}, Parser: google.Parse,
 		Calendars: calendars{gmail}, CalendarStore: a.store,
 		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease, Scale: a.cfg.Scale,
+		PricesFunc: func(project string) *quota.PriceList { return gmailList(projects[project]) }, MaxMessageBytes: int64(w.MaxMessageBytes),
 		Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {

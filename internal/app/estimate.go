@@ -74,6 +74,8 @@ type Estimator struct {
 	Google   *google.Google
 	Projects map[string]quota.Project
 	Scale    int
+
+	MaxMessageBytes int64 // of larger messages no body is brought; 0: of any size
 }
 
 // estimateWait is how long one call of an estimate waits for quota, at most.
@@ -103,6 +105,9 @@ func (e Estimator) Estimate(ctx context.Context, email string, filter jobs.Filte
 	}
 	result := Estimate{Account: account.Email, Project: account.Project, Filter: filter,
 		Messages: s.messages, Known: s.known, Fetch: s.fetch()}
+	if err := s.parts(ctx, o.Sample); err != nil {
+		return Estimate{}, fmt.Errorf("estimate the backfill of %s: %w", account.Email, err)
+	}
 	if o.Sample > 0 {
 		bytes, err := s.bytes(ctx, o.Sample)
 		if err != nil {
@@ -110,9 +115,9 @@ func (e Estimator) Estimate(ctx context.Context, email string, filter jobs.Filte
 		}
 		result.Bytes = &bytes
 	}
-	result.Plan = s.plan()
 	result.Prices, err = s.prices(result)
-	result.Why, result.Spent = s.why(result.Own().list), s.spent
+	own := result.Own().list
+	result.Plan, result.Why, result.Spent = s.plan(own), s.why(own), s.spent
 	return result, err
 }
 
@@ -151,5 +156,6 @@ func EstimateBackfill(ctx context.Context, cfg config.Config, email string, filt
 		return Estimate{}, err
 	}
 	defer gmail.Close()
-	return Estimator{Store: s, Ledger: ledger, Google: gmail, Projects: projects, Scale: cfg.Scale}.Estimate(ctx, email, filter, o)
+	return Estimator{Store: s, Ledger: ledger, Google: gmail, Projects: projects, Scale: cfg.Scale,
+		MaxMessageBytes: int64(cfg.Worker.MaxMessageBytes)}.Estimate(ctx, email, filter, o)
 }

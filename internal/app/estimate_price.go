@@ -8,6 +8,7 @@ import (
 
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/workers"
 )
 
 // A Step of a plan is calls of one kind.
@@ -36,49 +37,62 @@ type Priced struct {
 	list *quota.PriceList
 }
 
-// plan is the calls of the backfill.
-func (s *survey) plan() []Step {
+// plan is the calls of the backfill that cost least by a price list.
+func (s *survey) plan(list *quota.PriceList) []Step {
 	fetch := s.fetch()
 	listed := Figure{pages(s.messages.Value), pages(s.messages.Least), pages(s.messages.Most), "500 ids a page"}
 	steps := []Step{
 		{"the history id to sync from, and a count", "getProfile", "", exactly(1, "")},
+		{"the names of labels", "labels.list", "", exactly(1, "")},
 		{"ids", "messages.list", "", listed},
 	}
-	get := func(what, format string) {
-		steps = append(steps, Step{what, "messages.get", format, Figure{fetch.Value, fetch.Least, fetch.Most, "one a message"}})
-	}
+	each := fetch
+	each.How = "one a message"
 	switch s.filter.Format {
 	case jobs.FormatMetadataFirst:
-		get("labels and headers of all messages", "metadata")
-		get("raw messages", "raw")
+		steps = append(steps, s.wholes(list, "labels and headers of all messages")...)
+		steps = append(steps, Step{"raw messages", "messages.get", "raw", less(each, s.large)})
+	case jobs.FormatFull:
+		steps = append(steps, s.wholes(list, "messages as Gmail parses them")...)
+		if s.attached.Most > 0 {
+			steps = append(steps, Step{"the content of attachments", "messages.attachments.get", "", s.attached})
+		}
 	default:
-		get("raw messages", "raw")
+		steps = append(steps, Step{"raw messages", "messages.get", "raw", each})
+		if s.large.Most > 0 {
+			steps = append(steps, Step{"labels and headers of messages that are too large", "messages.get", "metadata", s.large})
+		}
 	}
 	return steps
 }
 
-// why says for people why no other plan is cheaper.
-func (s *survey) why(list *quota.PriceList) string {
-	if list == nil {
-		return ""
+// wholes are the calls that bring messages by threads, or by themselves where a
+// thread costs more.
+func (s *survey) wholes(list *quota.PriceList, what string) []Step {
+	format := workers.GetFormat(s.filter.Format)
+	threads, singles := s.grouped(workers.ThreadsFrom(list, s.filter.Format))
+	steps := []Step{{what, "messages.get", format, singles}}
+	if threads.Most > 0 {
+		steps = append(steps, Step{what + ", by whole threads", "threads.get", format, threads})
 	}
-	page, _ := list.Cost("gmail.users.messages.list", "")
-	text := fmt.Sprintf("A page of 500 ids costs %d units, so that known messages cost next to nothing.", page)
-	if s.filter.Format != jobs.FormatMetadataFirst {
-		return text + " Raw messages come from messages.get only: threads.get has no format raw."
-	}
-	one, _ := list.Cost("gmail.users.messages.get", "metadata")
-	many, _ := list.Cost("gmail.users.threads.get", "metadata")
-	pays, has := many/one+1, float64(s.all)/float64(max(1, s.threads))
-	text += fmt.Sprintf(" Raw messages come from messages.get only. For their metadata, threads.get costs %d units and messages.get %d: "+
-		"that pays from %d messages a thread on, and the mailbox has %.1f", many, one, pays, has)
-	if has < float64(pays) {
-		return text + "."
-	}
-	return text + "; workers go by messages all the same, so that each is done, or tried again, by itself."
+	return steps
 }
 
-// prices prices an estimate's plan by every price list of Gmail's, the project's own
+// less is a figure without what another counts.
+func less(f, other Figure) Figure {
+	return Figure{max(0, f.Value-other.Value), max(0, f.Least-other.Most), max(0, f.Most-other.Least), f.How}
+}
+
+// why says for people why no other plan is cheaper.
+func (s *survey) why(list *quota.PriceList) string {
+	text := WhyThisPlan(list, s.filter.Format)
+	if s.filter.ByThread() && list != nil {
+		text += fmt.Sprintf(" The mailbox has %.1f messages a thread.", float64(s.all)/float64(max(1, s.threads)))
+	}
+	return text
+}
+
+// prices prices the backfill by every price list of Gmail's, the project's own
 // first.
 func (s *survey) prices(e Estimate) ([]Priced, error) {
 	project := s.Projects[s.account.Project]
@@ -107,7 +121,7 @@ func (s *survey) prices(e Estimate) ([]Priced, error) {
 
 func (s *survey) price(p *Priced, project quota.Project, e Estimate) error {
 	p.Verified = true
-	for _, step := range e.Plan {
+	for _, step := range s.plan(p.list) {
 		method := "gmail.users." + step.Method
 		cost, _ := p.list.Cost(method, step.Format)
 		p.Units.Value += cost * step.Calls.Value

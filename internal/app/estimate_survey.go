@@ -36,7 +36,11 @@ type survey struct {
 	all, threads    int64 // messages and threads of the whole mailbox
 	hidden          int64 // messages in spam and trash, at most
 	ids             []string
-	stored          map[string]bool // of ids
+	thread          map[string]string // of ids
+	stored          map[string]bool   // of ids
+
+	attached Figure // attachments to fetch, for format full
+	large    Figure // messages to fetch whose body is too large to be brought
 }
 
 // paid counts what a call costs.
@@ -75,6 +79,9 @@ func (s *survey) count(ctx context.Context) error {
 		s.hidden = min(all, spam+trash)
 	}
 	f := s.filter
+	if s.byThread() {
+		return s.list(ctx)
+	}
 	rest := f
 	rest.First, rest.Labels = 0, nil
 	switch {
@@ -116,7 +123,7 @@ func (s *survey) countLabel(ctx context.Context) error {
 // countKnown counts what is stored of what was counted. Which of a mailbox are its
 // newest messages only a listing says.
 func (s *survey) countKnown(ctx context.Context, label string) error {
-	bodies, err := s.Store.Bodies(ctx, s.account.Email, label, s.filter.SpamTrash || label == "SPAM" || label == "TRASH")
+	bodies, err := s.Store.Bodies(ctx, s.account.Email, s.filter.Format, label, s.filter.SpamTrash || label == "SPAM" || label == "TRASH")
 	if err != nil {
 		return err
 	}
@@ -134,6 +141,7 @@ func (s *survey) countKnown(ctx context.Context, label string) error {
 // size, which Google makes 201 whatever that is.
 func (s *survey) list(ctx context.Context) error {
 	search, seen, token := s.filter.Search(), map[string]bool{}, ""
+	s.thread = map[string]string{}
 	first := s.filter.First
 	for page := range mostPages {
 		answer, err := s.box.List(ctx, search, token)
@@ -141,7 +149,8 @@ func (s *survey) list(ctx context.Context) error {
 			return err
 		}
 		s.paid("messages.list", "")
-		for _, id := range answer.IDs {
+		for i, id := range answer.IDs {
+			s.thread[id] = answer.Threads[i]
 			if !seen[id] && (first == 0 || int64(len(s.ids)) < first) {
 				seen[id] = true
 				s.ids = append(s.ids, id)
@@ -161,12 +170,12 @@ func (s *survey) list(ctx context.Context) error {
 		s.messages.How += ", with those just outside of dates or size, which are fetched to see that they are"
 	}
 	var err error
-	if s.stored, err = s.Store.KnownAmong(ctx, s.account.Email, s.ids); err != nil {
+	if s.stored, err = s.Store.KnownAmong(ctx, s.account.Email, s.filter.Format, s.ids); err != nil {
 		return err
 	}
 	s.known = exactly(int64(len(s.stored)), "of those listed")
 	if !s.messages.Exact() {
-		bodies, err := s.Store.Bodies(ctx, s.account.Email, "", true)
+		bodies, err := s.Store.Bodies(ctx, s.account.Email, s.filter.Format, "", true)
 		if err != nil {
 			return err
 		}
@@ -182,7 +191,7 @@ func (s *survey) bytes(ctx context.Context, sample int) (Figure, error) {
 	if fetch.Most == 0 {
 		return exactly(0, "nothing is to be fetched"), nil
 	}
-	bodies, err := s.Store.Bodies(ctx, s.account.Email, "", true)
+	bodies, err := s.Store.Bodies(ctx, s.account.Email, s.filter.Format, "", true)
 	if err != nil {
 		return Figure{}, err
 	}
@@ -224,7 +233,7 @@ func (s *survey) sample(ctx context.Context, most int) (store.Bodies, error) {
 		if s.ids = page.IDs; s.filter.First > 0 {
 			s.ids = s.ids[:min(int64(len(s.ids)), s.filter.First)]
 		}
-		if s.stored, err = s.Store.KnownAmong(ctx, s.account.Email, s.ids); err != nil {
+		if s.stored, err = s.Store.KnownAmong(ctx, s.account.Email, s.filter.Format, s.ids); err != nil {
 			return store.Bodies{}, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"headroom/config"
 	"headroom/internal/store"
@@ -43,6 +44,12 @@ func OpenMessage(ctx context.Context, cfg config.Config, s *store.Store, email, 
 		return jobs.Message{}, nil, err
 	}
 	if m.SHA256 == "" {
+		if m.ParseStatus == jobs.ParseNever {
+			return jobs.Message{}, nil, missing("of message %q of %s no body is stored, since it has %d bytes; start its backfill again with a larger worker.max_message_bytes", id, m.Account, m.Size)
+		}
+		if m.FullSHA256 != "" {
+			return jobs.Message{}, nil, missing("message %q of %s is stored in format full only; read it with --full, or start a backfill in format raw", id, m.Account)
+		}
 		return jobs.Message{}, nil, missing("of message %q of %s no body is stored; headroom backfill show %s says whether it comes yet", id, m.Account, m.Account)
 	}
 	raw, err := s.Blob(ctx, m.SHA256)
@@ -50,4 +57,30 @@ func OpenMessage(ctx context.Context, cfg config.Config, s *store.Store, email, 
 		return jobs.Message{}, nil, missing("the body of message %q of %s is missing in the blob folder (%s); bring the folder back from a backup", id, m.Account, m.SHA256)
 	}
 	return m, raw, err
+}
+
+// OpenFull opens what format full has brought of a stored message: Google's answer,
+// or, if a part is named, the content of that attachment. The caller closes it; the
+// error is like that of [OpenMessage].
+func OpenFull(ctx context.Context, cfg config.Config, s *store.Store, email, id, part string) (io.ReadCloser, error) {
+	m, err := StoredMessage(ctx, cfg, s, email, id)
+	if err != nil {
+		return nil, err
+	}
+	if m.FullSHA256 == "" {
+		return nil, missing("message %q of %s is not stored in format full; start a backfill with --format full", id, m.Account)
+	}
+	sum := m.FullSHA256
+	if part != "" {
+		i := slices.IndexFunc(m.Attachments, func(a jobs.Attachment) bool { return a.Part == part })
+		if i < 0 {
+			return nil, missing("message %q of %s has no attachment that is part %s; headroom messages get %s %s names those it has", id, m.Account, part, m.Account, id)
+		}
+		sum = m.Attachments[i].SHA256
+	}
+	content, err := s.Blob(ctx, sum)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return nil, missing("the content of message %q of %s is missing in the blob folder (%s); bring the folder back from a backup", id, m.Account, sum)
+	}
+	return content, err
 }

@@ -142,7 +142,7 @@ func TestLiveSyncBringsWhatChanged(t *testing.T) {
 		t.Fatalf("sync = %+v", j)
 	}
 	r.equal(a.Store())
-	if diff := cmp.Diff(map[string]int64{"gmail.users.history.list": 1}, since(r.calls(), before)); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"gmail.users.history.list": 1, "gmail.users.labels.list": 1}, since(r.calls(), before)); diff != "" {
 		t.Errorf("calls for changes of labels (-want +got):\n%s", diff)
 	}
 	box.Delete(all[0].ID)
@@ -153,7 +153,7 @@ func TestLiveSyncBringsWhatChanged(t *testing.T) {
 	spam := box.Add(mail("spam"), "SPAM")
 	before = r.calls()
 	r.sync(a.Store())
-	if diff := cmp.Diff(map[string]int64{"gmail.users.history.list": 1, "gmail.users.messages.get": 2}, since(r.calls(), before)); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"gmail.users.history.list": 1, "gmail.users.labels.list": 1, "gmail.users.messages.get": 2}, since(r.calls(), before)); diff != "" {
 		t.Errorf("calls for two new messages (-want +got):\n%s", diff)
 	}
 	if m, err := a.Store().Trace(t.Context(), ann, spam); err != nil || !m.Stub || m.Labels[0] != "SPAM" {
@@ -228,6 +228,55 @@ func TestMailDuringTheGap(t *testing.T) {
 	defer mu.Unlock()
 	if len(starts) == 0 || starts[0] != pinned {
 		t.Errorf("history was read from %q, want first from %s, which was the mailbox's before the first page", starts, pinned)
+	}
+}
+
+// TestChangesWhileAStoppedCrawlHasHalf: the same where a crawl stops while it
+// fetches, so that some of what changes is stored already.
+func TestChangesWhileAStoppedCrawlHasHalf(t *testing.T) {
+	t.Parallel()
+	const messages = 300
+	r := newRig(t, messages)
+	r.cfg.Sync.Interval = 0
+	box := r.fake.Mailbox(ann)
+	s := r.open()
+	r.startBackfill()
+	crashed := make(chan struct{})
+	stop := r.runUntil(crashed)
+	r.wait(s, "under way", storedAtLeast(100))
+	close(crashed)
+	stop()
+	var had, others []string
+	for _, m := range box.Messages() {
+		if stored, err := s.Message(t.Context(), ann, m.ID); err == nil && stored.SHA256 != "" {
+			had = append(had, m.ID)
+		} else {
+			others = append(others, m.ID)
+		}
+	}
+	if len(had) < 100 || len(others) < 50 {
+		t.Fatalf("%d of %d messages are stored, want half", len(had), messages)
+	}
+	for i := range 50 {
+		box.Add(mail(fmt.Sprint("new ", i)), "INBOX", "UNREAD")
+	}
+	for i := range 10 {
+		box.Delete(had[i])
+	}
+	for i := range 5 {
+		box.Relabel(had[10+i], []string{"STARRED"}, []string{"INBOX"})
+		box.Relabel(others[i], []string{"STARRED"}, []string{"INBOX"})
+		box.Delete(others[10+i])
+	}
+	a := r.run()
+	r.backfilled(a.Store())
+	r.equal(a.Store())
+	j := r.wait(s, "ended", terminal)
+	if j.State != jobs.Completed || j.Progress.Gone != 5 || j.Progress.Stored != messages-5 {
+		t.Errorf("job = %+v, want all stored but the 5 that were deleted before their turn", j)
+	}
+	if n := r.fake.Meter().Refetched(); n != 0 {
+		t.Errorf("%d messages were fetched twice", n)
 	}
 }
 
@@ -374,7 +423,7 @@ func TestHistoryTooOld(t *testing.T) {
 	}
 	before = r.calls()
 	r.sync(a.Store())
-	if diff := cmp.Diff(map[string]int64{"gmail.users.history.list": 1}, since(r.calls(), before)); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"gmail.users.history.list": 1, "gmail.users.labels.list": 1}, since(r.calls(), before)); diff != "" {
 		t.Errorf("the next sync's calls (-want +got):\n%s", diff)
 	}
 

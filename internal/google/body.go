@@ -11,6 +11,7 @@ import (
 // Bounds on what is read from Google, in bytes on the wire after decompression.
 const (
 	maxMessageBody = 256 << 20 // a message in base64; Gmail's largest take about a quarter
+	maxWholeBody   = 64 << 20  // a message or a thread in format full, without attachments
 	maxOtherBody   = 16 << 20  // a page of 500 ids takes 50 KiB
 	maxErrorBody   = 1 << 20   // what goes beyond is cut off, not an error
 
@@ -56,10 +57,15 @@ func (m bodyMeter) RoundTrip(r *http.Request) (*http.Response, error) {
 	case resp.StatusCode >= 300:
 		resp.Body = &cutBody{Reader: io.LimitReader(resp.Body, maxErrorBody), Closer: resp.Body}
 	case t != nil:
-		resp.Body = &meteredBody{ReadCloser: resp.Body, ctx: r.Context(), ticket: t,
+		body := &meteredBody{ReadCloser: resp.Body, ctx: r.Context(), ticket: t,
 			length: resp.ContentLength, limit: maxMessageBody}
+		resp.Body = body
+		if t.text != nil && resp.StatusCode == http.StatusOK {
+			body.limit = maxWholeBody
+			resp.Body = &cutBody{Reader: io.TeeReader(body, t.text), Closer: body}
+		}
 		if t.raw != nil && resp.StatusCode == http.StatusOK {
-			resp.Body = &tappedBody{rawTap: newRawTap(resp.Body, t.raw), Closer: resp.Body}
+			resp.Body = &tappedBody{rawTap: newTap(t.field, resp.Body, t.raw), Closer: resp.Body}
 			resp.ContentLength = -1
 		}
 	default:

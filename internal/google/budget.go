@@ -1,6 +1,7 @@
 package google
 
 import (
+	"bytes"
 	"container/list"
 	"context"
 	"io"
@@ -38,6 +39,10 @@ type ticket struct {
 	budget *budget
 	raw    io.Writer // where the message goes as it comes in; nil: nowhere
 	whole  bool      // all of the body is held, and not only what heldMost says
+	field  string    // of the answer that holds it
+
+	// text, if set, gets the body as it is.
+	text *bytes.Buffer
 
 	// Guarded by budget.mu.
 	place *list.Element // in active; nil before the first take
@@ -51,7 +56,7 @@ type ticketKey struct{}
 // withTicket returns a context whose response bodies are taken from b, and whose
 // message goes to raw unless that is nil. The caller must release the ticket when it no longer holds the body's bytes.
 func (b *budget) withTicket(ctx context.Context, raw io.Writer) (context.Context, *ticket) {
-	t := &ticket{budget: b, raw: raw}
+	t := &ticket{budget: b, raw: raw, field: "raw"}
 	return context.WithValue(ctx, ticketKey{}, t), t
 }
 

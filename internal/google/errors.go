@@ -148,6 +148,8 @@ func sortBroken(err error) (jobs.Class, string) {
 		return jobs.ClassTransient, "badJSON"
 	case corrupt, is(errNoRaw), is(errTwoRaws):
 		return jobs.ClassTransient, "badRaw"
+	case is(errNoContent):
+		return jobs.ClassTransient, "badAttachment"
 	case is(errNoHistoryID), is(errNoHistory):
 		return jobs.ClassTransient, "noHistoryID"
 	case is(errNoMessage):

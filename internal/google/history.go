@@ -13,7 +13,7 @@ import (
 const (
 	historyFields googleapi.Field = "history(id,messagesAdded(message(id,threadId,labelIds)),messagesDeleted(message(id,threadId,labelIds))," +
 		"labelsAdded(labelIds,message(id,threadId,labelIds)),labelsRemoved(labelIds,message(id,threadId,labelIds))),historyId,nextPageToken"
-	labelFields googleapi.Field = "labels(id)"
+	labelFields googleapi.Field = "labels(id,name)"
 )
 
 var errNoHistory = errors.New("the answer names no history id")
@@ -91,32 +91,27 @@ func (m *Mailbox) ListAll(ctx context.Context, label, pageToken string) (jobs.Pa
 		if err != nil {
 			return err
 		}
-		page = jobs.Page{Next: answer.NextPageToken}
-		for _, message := range answer.Messages {
-			if message != nil && message.Id != "" {
-				page.IDs = append(page.IDs, message.Id)
-			}
-		}
+		page = pageOf(answer)
 		return nil
 	})
 	return page, err
 }
 
-// Labels returns the ids of the mailbox's labels.
-func (m *Mailbox) Labels(ctx context.Context) ([]string, error) {
-	var ids []string
+// Labels returns the mailbox's labels.
+func (m *Mailbox) Labels(ctx context.Context) ([]jobs.Label, error) {
+	var labels []jobs.Label
 	err := m.do(ctx, callLabels, func(ctx context.Context) error {
 		answer, err := m.service.Users.Labels.List(me).Fields(labelFields).Context(ctx).Do()
 		if err != nil {
 			return err
 		}
-		ids = nil
+		labels = nil
 		for _, label := range answer.Labels {
 			if label != nil && label.Id != "" {
-				ids = append(ids, label.Id)
+				labels = append(labels, jobs.Label{ID: label.Id, Name: label.Name})
 			}
 		}
 		return nil
 	})
-	return ids, err
+	return labels, err
 }

@@ -26,7 +26,7 @@ const (
 // Fields that are asked for. The masks save bytes, not units.
 const (
 	profileFields googleapi.Field = "emailAddress,messagesTotal,historyId"
-	listFields    googleapi.Field = "messages/id,nextPageToken"
+	listFields    googleapi.Field = "messages(id,threadId),nextPageToken"
 	messageFields googleapi.Field = "id,threadId,labelIds,historyId,internalDate,sizeEstimate,raw"
 
 	metadataFields googleapi.Field = "id,threadId,labelIds,historyId,internalDate,sizeEstimate,payload/headers"
@@ -77,15 +77,20 @@ func (m *Mailbox) List(ctx context.Context, search jobs.Search, pageToken string
 		if err != nil {
 			return err
 		}
-		page = jobs.Page{IDs: make([]string, 0, len(answer.Messages)), Next: answer.NextPageToken}
-		for _, message := range answer.Messages {
-			if message != nil && message.Id != "" {
-				page.IDs = append(page.IDs, message.Id)
-			}
-		}
+		page = pageOf(answer)
 		return nil
 	})
 	return page, err
+}
+
+func pageOf(answer *gmail.ListMessagesResponse) jobs.Page {
+	page := jobs.Page{IDs: make([]string, 0, len(answer.Messages)), Next: answer.NextPageToken}
+	for _, message := range answer.Messages {
+		if message != nil && message.Id != "" {
+			page.IDs, page.Threads = append(page.IDs, message.Id), append(page.Threads, message.ThreadId)
+		}
+	}
+	return page
 }
 
 // Fetch gets one message and writes it to raw as it comes in, byte for byte. An

@@ -23,16 +23,17 @@ type sinkError struct{ err error }
 func (e *sinkError) Error() string { return e.err.Error() }
 func (e *sinkError) Unwrap() error { return e.err }
 
-// A rawTap reads a message's JSON object. It writes the value of the field "raw",
-// decoded from base64url, to a sink as it comes in, and passes on everything else,
+// A rawTap reads a message's or an attachment's JSON object. It writes the value of
+// the field "raw", or of another that is named, decoded from base64url, to a sink as it comes in, and passes on everything else,
 // with an empty string in that value's place. So no more of a message is in memory
 // than a step of it, while the rest goes to Google's client as ever.
 //
 // It finds its way by quotes, brackets, colons and commas; whether the object is
 // one is for its reader to say.
 type rawTap struct {
-	from io.Reader
-	to   io.Writer
+	from  io.Reader
+	to    io.Writer
+	field string
 
 	in   []byte // read and not yet looked at
 	out  []byte // looked at and not yet passed on
@@ -61,8 +62,10 @@ const (
 	tapRawEscape                 // behind a backslash in it
 )
 
-func newRawTap(from io.Reader, to io.Writer) *rawTap {
-	return &rawTap{from: from, to: to, decoder: base64Writer{to: to}}
+func newRawTap(from io.Reader, to io.Writer) *rawTap { return newTap("raw", from, to) }
+
+func newTap(field string, from io.Reader, to io.Writer) *rawTap {
+	return &rawTap{field: field, from: from, to: to, decoder: base64Writer{to: to}}
 }
 
 // Read implements [io.Reader].
@@ -183,7 +186,7 @@ func (t *rawTap) endString() {
 	t.isName = false
 	var name string
 	if json.Unmarshal([]byte(`"`+string(t.name)+`"`), &name) == nil {
-		t.isRaw = name == "raw"
+		t.isRaw = name == t.field
 	}
 }
 

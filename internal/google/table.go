@@ -16,10 +16,12 @@ const (
 	callList     call = "messages.list"
 	callNextPage call = "messages.list, next page" // with a page token
 	callGet      call = "messages.get"
+	callThread   call = "threads.get"
 	callHistory  call = "history.list"
 	callLabels   call = "labels.list"
 	callLabel    call = "labels.get"
 
+	callAttachment  call = "messages.attachments.get"
 	callHistoryPage call = "history.list, next page" // with a page token
 )
 
@@ -54,7 +56,7 @@ var rules = []rule{
 	// Known from service accounts without a subject, and as a passing fault.
 	{status: 400, reasons: []string{"failedPrecondition"}, class: jobs.ClassTransient},
 	{status: 400, calls: []call{callNextPage, callHistoryPage}, class: jobs.ClassCursor},
-	{status: 400, calls: []call{callGet}, class: jobs.ClassItem},
+	{status: 400, calls: []call{callGet, callThread}, class: jobs.ClassItem},
 	{status: 400, calls: []call{callList}, class: jobs.ClassSearch,
 		hint: "check the filter's labels, which are Gmail's label ids, and its query"},
 
@@ -70,14 +72,16 @@ var rules = []rule{
 	{status: 403, reasons: []string{"forbidden"}, class: jobs.ClassAccount,
 		hint: "the token is not for this mailbox: check the account's address; " + hintDelegation},
 
-	{status: 404, calls: []call{callGet}, class: jobs.ClassGone},
+	// The id of an attachment holds for a while only; with the message, if that is
+	// there, comes another. So nothing that is said of one is about the message.
+	{status: 404, calls: []call{callGet, callThread}, class: jobs.ClassGone},
 	{status: 404, calls: []call{callLabel}, class: jobs.ClassSearch,
 		hint: "no such label: Gmail's labels are named by their ids, such as INBOX or Label_12"},
 	{status: 404, calls: []call{callHistory, callHistoryPage, callNextPage}, class: jobs.ClassCursor},
 	{status: 404, calls: []call{callProfile, callList, callLabels}, class: jobs.ClassAccount,
 		hint: "Google knows no such mailbox: check the account's address"},
 
-	{status: 410, calls: []call{callGet}, class: jobs.ClassGone},
+	{status: 410, calls: []call{callGet, callThread}, class: jobs.ClassGone},
 	{status: 410, calls: []call{callHistory, callHistoryPage, callNextPage}, class: jobs.ClassCursor},
 
 	// Not recognised as one of the kinds of quota, but surely one.

@@ -40,12 +40,20 @@ func valid(res jobs.Result) error {
 	switch res.Outcome {
 	case jobs.ItemGone, jobs.ItemSkipped:
 		return nil
+	case jobs.ItemOversize:
+		if res.Message != nil && res.Message.ID != res.ID {
+			return fmt.Errorf("item %q is oversize as message %q", res.ID, res.Message.ID)
+		}
+		return nil
 	case jobs.ItemStored:
 		if res.Message == nil {
 			return fmt.Errorf("item %q is stored without a message", res.ID)
 		}
 		if res.Message.ID != res.ID {
 			return fmt.Errorf("item %q is stored as message %q", res.ID, res.Message.ID)
+		}
+		if res.Message.FullSHA256 != "" {
+			return validHash(res.Message.FullSHA256)
 		}
 		return validHash(res.Message.SHA256)
 	case jobs.ItemNoted:
@@ -92,12 +100,15 @@ func (b *batch) apply(ctx context.Context, res jobs.Result) error {
 	case jobs.ItemSkipped:
 		p.Skipped++
 		err = b.clearFailure(ctx, res.ID)
+	case jobs.ItemOversize:
+		p.Oversize++
+		err = errors.Join(b.skipBody(ctx, res), b.clearFailure(ctx, res.ID))
 	case jobs.ItemNoted:
 		p.Noted++
 		err = errors.Join(b.noteMessage(ctx, *res.Message), b.clearFailure(ctx, res.ID))
 	case jobs.ItemStored:
 		p.Stored++
-		p.Bytes += res.Message.Size
+		p.Bytes += res.Message.Brought()
 		if res.Message.ParseStatus == jobs.ParseFailed {
 			p.ParseFailed++
 		}
@@ -172,6 +183,9 @@ const upsertMessage = `INSERT INTO messages (account, id, thread_id, history_id,
 	WHERE excluded.history_id >= messages.history_id OR messages.sha256 = ''`
 
 func (b *batch) saveMessage(ctx context.Context, m jobs.Message) error {
+	if m.FullSHA256 != "" {
+		return b.saveFull(ctx, m)
+	}
 	if m.Labels == nil {
 		m.Labels = []string{}
 	}
@@ -185,6 +199,6 @@ func (b *batch) saveMessage(ctx context.Context, m jobs.Message) error {
 
 // bury makes a tombstone of a row that has no body and never will.
 func (b *batch) bury(ctx context.Context, id string) error {
-	return b.exec(ctx, "UPDATE messages SET deleted_at = ?, stub = 1 WHERE account = ? AND id = ? AND sha256 = '' AND deleted_at = 0",
+	return b.exec(ctx, "UPDATE messages SET deleted_at = ?, stub = 1 WHERE account = ? AND id = ? AND sha256 = '' AND full_sha256 = '' AND deleted_at = 0",
 		b.now, b.row.Account, id)
 }

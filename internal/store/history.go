@@ -68,7 +68,7 @@ func (s *Store) EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, do
 		if err != nil {
 			return err
 		}
-		if _, err := x.addItems(ctx, r, ids); err != nil {
+		if _, err := x.addItems(ctx, r, jobs.Page{IDs: ids}); err != nil {
 			return err
 		}
 		if done = len(ids) < wantedAtOnce; !done {
@@ -170,7 +170,7 @@ func (m *merger) message(ctx context.Context, record uint64, id string, changes 
 	case v.deleted:
 		return settleAll(ctx, m.tx, m.row, id, jobs.ItemGone)
 	case added && v.stub == stubWanted:
-		_, err := m.addItems(ctx, m.row, []string{id})
+		_, err := m.addItems(ctx, m.row, jobs.Page{IDs: []string{id}})
 		return err
 	}
 	return nil
@@ -261,9 +261,12 @@ func (m *merger) saveVersion(ctx context.Context, id string, v *version) error {
 
 // settleAll gives a message's items that nobody is done with, of whichever job of the account, an
 // outcome that the work on r has found out: nobody needs to fetch them any more.
+//
+// A body counts only for jobs that bring the same.
 func settleAll(ctx context.Context, x *tx, r *row, id string, outcome jobs.Outcome) error {
 	rows, err := x.QueryContext(ctx, `UPDATE items SET state = ?, not_before = 0 WHERE id = ? AND state IN ('pending', 'noted')
-		AND job IN (SELECT num FROM jobs WHERE account = ?) RETURNING job`, outcome, id, r.Account)
+		AND job IN (SELECT num FROM jobs WHERE account = ? AND (? OR (filter LIKE '%"format":"full"%') = ?)) RETURNING job`,
+		outcome, id, r.Account, outcome == jobs.ItemGone, r.Filter.Format == jobs.FormatFull)
 	if err != nil {
 		return err
 	}

@@ -5,24 +5,35 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"headroom/jobs"
 )
 
 // bodied is the condition for a message that a listing finds known, so that its
 // body is not fetched again.
-const bodied = "sha256 <> '' AND deleted_at = 0"
+func bodied(f jobs.Format) string { return body(f) + " <> '' AND deleted_at = 0" }
 
-// Bodies are the messages of an account whose bodies are stored.
+// body is the column that holds the body which a format brings.
+func body(f jobs.Format) string {
+	if f == jobs.FormatFull {
+		return "full_sha256"
+	}
+	return "sha256"
+}
+
+// Bodies are the messages of an account whose bodies are stored. Sizes are those of
+// the raw messages, in every format.
 type Bodies struct {
 	Count   int64
 	Bytes   int64
 	Squares float64 // the sum of their squared sizes, which tells how far these spread
 }
 
-// Bodies counts the stored bodies of an account: those with a label if one is
+// Bodies counts the stored bodies of an account in a format: those with a label if one is
 // named, and none in spam or trash unless they are asked for. It reads all rows of
 // the account.
-func (s *Store) Bodies(ctx context.Context, account, label string, spamTrash bool) (Bodies, error) {
-	where, args := "account = ? AND "+bodied, []any{normal(account)}
+func (s *Store) Bodies(ctx context.Context, account string, f jobs.Format, label string, spamTrash bool) (Bodies, error) {
+	where, args := "account = ? AND "+bodied(f), []any{normal(account)}
 	add := func(condition, label string) error {
 		// A label in the JSON array, quotes and all. LIKE would fold case in SQLite.
 		text, err := json.Marshal(label)
@@ -56,8 +67,8 @@ func (s *Store) Bodies(ctx context.Context, account, label string, spamTrash boo
 // knownAtOnce bounds the ids in one statement.
 const knownAtOnce = 500
 
-// KnownAmong returns which of some ids are stored with their bodies.
-func (s *Store) KnownAmong(ctx context.Context, account string, ids []string) (map[string]bool, error) {
+// KnownAmong returns which of some ids are stored with their bodies in a format.
+func (s *Store) KnownAmong(ctx context.Context, account string, f jobs.Format, ids []string) (map[string]bool, error) {
 	known := map[string]bool{}
 	for len(ids) > 0 {
 		some := ids[:min(len(ids), knownAtOnce)]
@@ -67,7 +78,7 @@ func (s *Store) KnownAmong(ctx context.Context, account string, ids []string) (m
 			args = append(args, id)
 		}
 		found, err := list(ctx, s, func(scan func(...any) error, id *string) error { return scan(id) },
-			"SELECT id FROM messages WHERE account = ? AND "+bodied+" AND id IN (?"+strings.Repeat(", ?", len(some)-1)+")", args...)
+			"SELECT id FROM messages WHERE account = ? AND "+bodied(f)+" AND id IN (?"+strings.Repeat(", ?", len(some)-1)+")", args...)
 		if err != nil {
 			return nil, fmt.Errorf("known ids of %s: %w", account, err)
 		}

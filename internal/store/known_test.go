@@ -35,13 +35,13 @@ func TestBodiesAndKnownIDs(t *testing.T) {
 		{"Work", true, store.Bodies{Count: 2, Bytes: 50, Squares: 1700}},
 		{"work", true, store.Bodies{}},
 	} {
-		got, err := s.Bodies(t.Context(), ann, test.label, test.spamTrash)
+		got, err := s.Bodies(t.Context(), ann, jobs.FormatRaw, test.label, test.spamTrash)
 		if err != nil || got != test.want {
 			t.Errorf("Bodies(%q, %v) = %+v, %v, want %+v", test.label, test.spamTrash, got, err, test.want)
 		}
 	}
 	asked := append([]string{"0001", "none", "0003"}, make([]string, 1200)...)
-	got, err := s.KnownAmong(t.Context(), ann, asked)
+	got, err := s.KnownAmong(t.Context(), ann, jobs.FormatRaw, asked)
 	if diff := cmp.Diff(map[string]bool{"0001": true, "0003": true}, got); err != nil || diff != "" {
 		t.Errorf("KnownAmong: %v, -want +got: %s", err, diff)
 	}

@@ -42,7 +42,7 @@ func (s *Store) SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Profil
 func (s *Store) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (jobs.Job, error) {
 	return s.owned(ctx, inLine, ref, "add listed page", func(ctx context.Context, x *tx, r *row) error {
 		before := r.Progress.Listed
-		all, err := x.addItems(ctx, r, p.IDs)
+		all, err := x.addItems(ctx, r, p)
 		if err != nil {
 			return err
 		}
@@ -60,12 +60,12 @@ func (s *Store) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (j
 }
 
 // An item that was skipped in a run before has no place until it is listed again.
-const insertItem = `INSERT INTO items (job, id, seq, state) VALUES (?, ?, ?, ?)
-	ON CONFLICT (job, id) DO UPDATE SET seq = excluded.seq WHERE items.seq = 0 RETURNING state`
+const insertItem = `INSERT INTO items (job, id, seq, state, thread) VALUES (?, ?, ?, ?, ?)
+	ON CONFLICT (job, id) DO UPDATE SET seq = excluded.seq, thread = excluded.thread WHERE items.seq = 0 RETURNING state`
 
 // addItems reports whether it added all of the ids that were not listed before.
-func (x *tx) addItems(ctx context.Context, r *row, ids []string) (all bool, err error) {
-	for _, id := range ids {
+func (x *tx) addItems(ctx context.Context, r *row, p jobs.Page) (all bool, err error) {
+	for i, id := range p.IDs {
 		if r.Room() == 0 {
 			return false, nil
 		}
@@ -73,7 +73,7 @@ func (x *tx) addItems(ctx context.Context, r *row, ids []string) (all bool, err 
 		if err != nil {
 			return false, fmt.Errorf("list id %q: %w", id, err)
 		}
-		err = x.QueryRowContext(ctx, insertItem, r.num, id, r.Progress.Listed+1, state).Scan(&state)
+		err = x.QueryRowContext(ctx, insertItem, r.num, id, r.Progress.Listed+1, state, threadOf(r, p, i)).Scan(&state)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // listed before
 		}
@@ -91,10 +91,19 @@ func (x *tx) addItems(ctx context.Context, r *row, ids []string) (all bool, err 
 	return true, nil
 }
 
+// threadOf is the thread of a page's i-th id, where its job may bring whole
+// threads: then it is worth its place in an index.
+func threadOf(r *row, p jobs.Page, i int) string {
+	if r.Filter.ByThread() && i < len(p.Threads) {
+		return p.Threads[i]
+	}
+	return ""
+}
+
 // stateOf is the state in which an id comes on the list.
 func (x *tx) stateOf(ctx context.Context, r *row, id string) (string, error) {
 	var date, size int64
-	err := x.QueryRowContext(ctx, "SELECT internal_date, size FROM messages WHERE account = ? AND id = ? AND sha256 <> ''",
+	err := x.QueryRowContext(ctx, "SELECT internal_date, size FROM messages WHERE account = ? AND id = ? AND "+body(r.Filter.Format)+" <> ''",
 		r.Account, id).Scan(&date, &size)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

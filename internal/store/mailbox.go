@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -10,12 +11,12 @@ import (
 	"headroom/jobs"
 )
 
-const selectCursor = `SELECT account, history_id, spam_trash, asked_at, begun_at, synced_at, reconcile, reconciled_at, snapshot FROM mailboxes `
+const selectCursor = `SELECT account, history_id, spam_trash, asked_at, begun_at, synced_at, reconcile, reconciled_at, snapshot, format FROM mailboxes `
 
 func scanCursor(scan func(...any) error, c *jobs.Cursor) error {
 	var history int64
 	err := scan(&c.Account, &history, &c.SpamTrash, millis{&c.AskedAt}, millis{&c.BegunAt}, millis{&c.SyncedAt},
-		&c.Reconcile, millis{&c.ReconciledAt}, jsonText{&c.Snapshot})
+		&c.Reconcile, millis{&c.ReconciledAt}, jsonText{&c.Snapshot}, &c.Format)
 	c.HistoryID = uint64(history)
 	return err
 }
@@ -42,15 +43,16 @@ func (x *tx) cursor(ctx context.Context, account string) (c jobs.Cursor, err err
 
 // pinCursor gives a mailbox its cursor when the first backfill of the whole of it
 // begins: from then on nothing that changes can be missed. A later backfill
-// leaves the cursor, and may only add spam and trash to what is wanted.
+// leaves the cursor; it may add spam and trash to what is wanted, and live sync
+// brings bodies in its format from then on.
 func (x *tx) pinCursor(ctx context.Context, r *row) error {
 	if r.Kind != jobs.MailBackfill || !r.Filter.Whole() {
 		return nil
 	}
-	_, err := x.ExecContext(ctx, `INSERT INTO mailboxes (account, history_id, spam_trash, begun_at) VALUES (?, ?, ?, ?)
-		ON CONFLICT (account) DO UPDATE SET spam_trash = mailboxes.spam_trash OR excluded.spam_trash,
+	_, err := x.ExecContext(ctx, `INSERT INTO mailboxes (account, history_id, spam_trash, begun_at, format) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (account) DO UPDATE SET spam_trash = mailboxes.spam_trash OR excluded.spam_trash, format = excluded.format,
 			history_id = CASE WHEN mailboxes.history_id = 0 THEN excluded.history_id ELSE mailboxes.history_id END`,
-		r.Account, int64(r.Checkpoint.HistoryID), r.Filter.SpamTrash, x.now)
+		r.Account, int64(r.Checkpoint.HistoryID), r.Filter.SpamTrash, x.now, r.Filter.Bodies())
 	if err != nil {
 		return fmt.Errorf("pin the cursor of %s: %w", r.Account, err)
 	}
@@ -93,7 +95,8 @@ func (x *tx) startSync(ctx context.Context, email string) (job jobs.Job, started
 	if err := x.QueryRowContext(ctx, "SELECT project FROM accounts WHERE email = ?", email).Scan(&project); err != nil {
 		return jobs.Job{}, false, false, fmt.Errorf("account: %w", notFound(err))
 	}
-	if _, err := x.cursor(ctx, email); err != nil {
+	c, err := x.cursor(ctx, email)
+	if err != nil {
 		return jobs.Job{}, false, false, err
 	}
 	r, err := x.load(ctx, jobs.SyncID(email))
@@ -119,8 +122,22 @@ func (x *tx) startSync(ctx context.Context, email string) (job jobs.Job, started
 	if err != nil {
 		return jobs.Job{}, false, false, err
 	}
+	if err := x.setFormat(ctx, r, c.Format); err != nil {
+		return jobs.Job{}, false, false, err
+	}
 	_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0, begun_at = ? WHERE account = ?", x.now, email)
 	return r.Job, true, err == nil, err
+}
+
+// setFormat makes a sync bring bodies in a format.
+func (x *tx) setFormat(ctx context.Context, r *row, f jobs.Format) error {
+	r.Filter = jobs.Filter{Format: f}
+	text, err := json.Marshal(r.Filter)
+	if err != nil {
+		return fmt.Errorf("encode filter: %w", err)
+	}
+	_, err = x.ExecContext(ctx, "UPDATE jobs SET filter = ? WHERE num = ?", string(text), r.num)
+	return err
 }
 
 func (x *tx) insertJob(ctx context.Context, kind jobs.Kind, id, email, project string) (*row, error) {

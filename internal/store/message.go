@@ -12,7 +12,7 @@ import (
 )
 
 const selectMessage = `SELECT account, id, thread_id, history_id, internal_date, labels, size, sha256,
-	subject, parse_status, parse_error, deleted_at, stub FROM messages `
+	subject, parse_status, parse_error, deleted_at, stub, full_sha256, full_size FROM messages `
 
 // stored is the condition for a message that is there and has been read. Tombstones and
 // stubs of live sync are not.
@@ -25,7 +25,17 @@ func (s *Store) Message(ctx context.Context, account, id string) (jobs.Message, 
 	if err == nil && (m.Stub || !m.DeletedAt.IsZero()) {
 		return jobs.Message{}, fmt.Errorf("message %q of %s: %w", id, account, jobs.ErrNotFound)
 	}
-	return m, err
+	if err != nil {
+		return m, err
+	}
+	if m.FullSHA256 != "" {
+		if m.Attachments, err = s.Attachments(ctx, m.Account, m.ID); err != nil {
+			return m, err
+		}
+	}
+	one := []jobs.Message{m}
+	err = s.nameLabels(ctx, m.Account, one)
+	return one[0], err
 }
 
 // Trace returns whatever is known of a message: its row, or that of a tombstone or
@@ -77,7 +87,7 @@ func (s *Store) StoredID(ctx context.Context, account string) (string, error) {
 
 // storedID returns the first id from from on, or [jobs.ErrNotFound].
 func (x *tx) storedID(ctx context.Context, account, from string) (id string, err error) {
-	err = x.QueryRowContext(ctx, "SELECT id FROM messages WHERE account = ? AND id >= ? AND sha256 <> '' AND "+stored+" ORDER BY id LIMIT 1", account, from).Scan(&id)
+	err = x.QueryRowContext(ctx, "SELECT id FROM messages WHERE account = ? AND id >= ? AND (sha256 <> '' OR full_sha256 <> '') AND "+stored+" ORDER BY id LIMIT 1", account, from).Scan(&id)
 	return id, notFound(err)
 }
 
@@ -85,7 +95,7 @@ func scanMessage(scan func(...any) error, m *jobs.Message) error {
 	var history, date, stub int64
 	var labels string
 	err := scan(&m.Account, &m.ID, &m.ThreadID, &history, &date, &labels, &m.Size, &m.SHA256,
-		&m.Subject, &m.ParseStatus, &m.ParseError, millis{&m.DeletedAt}, &stub)
+		&m.Subject, &m.ParseStatus, &m.ParseError, millis{&m.DeletedAt}, &stub, &m.FullSHA256, &m.FullSize)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,19 @@ func (b *batch) noteMessage(ctx context.Context, m jobs.Message) error {
 		return fmt.Errorf("encode labels: %w", err)
 	}
 	return b.exec(ctx, noteMessage, b.row.Account, m.ID, m.ThreadID, int64(m.HistoryID), m.InternalDate.UnixMilli(),
-		string(labels), m.Size, clean(m.Subject), jobs.ParseLater)
+		string(labels), m.Size, clean(m.Subject), m.ParseStatus)
+}
+
+// skipBody notes that a message's body was not brought for its size. Without its
+// row, which was written before, only that is noted.
+func (b *batch) skipBody(ctx context.Context, res jobs.Result) error {
+	if res.Message != nil {
+		m := *res.Message
+		m.ParseStatus = jobs.ParseNever
+		return b.noteMessage(ctx, m)
+	}
+	return b.exec(ctx, "UPDATE messages SET parse_status = ? WHERE account = ? AND id = ? AND sha256 = '' AND full_sha256 = ''",
+		jobs.ParseNever, b.row.Account, res.ID)
 }
 
 // notedAtOnce bounds how many noted items become pending in one transaction.

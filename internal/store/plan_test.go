@@ -18,7 +18,9 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		args  int
 		want  []string
 	}{
-		{nextItems, 8, []string{"INDEX items_pending (job=? AND not_before=? AND seq>?)", "INDEX items_pending (job=? AND not_before>? AND not_before<?)"}},
+		{nextItems, 9, []string{"INDEX items_pending (job=? AND not_before=? AND seq>?)", "INDEX items_pending (job=? AND not_before>? AND not_before<?)"}},
+		{nextItems, 9, []string{"SEARCH m USING PRIMARY KEY (account=? AND id=?)"}},
+		{threadItems, 5, []string{"INDEX items_thread (job=? AND thread>? AND thread<?)", "SEARCH m USING PRIMARY KEY (account=? AND id=?)"}},
 		{nextDue, 1, []string{"INDEX items_pending (job=?)"}},
 		{settleItem, 6, []string{"PRIMARY KEY (job=? AND id=?)"}},
 		{selectJob + "WHERE live ORDER BY created_at, id", 0, []string{"INDEX jobs_live"}},

@@ -21,7 +21,7 @@ var (
 	fixedColumns = []string{"num", "id", "kind", "account", "filter", "created_at"}
 	jobColumns   = []string{
 		"project", "state", "wanted", "epoch", "slice", "history_id", "page_token", "listed_all", "cut", "list_before",
-		"expected", "listed", "noted", "stored", "known", "gone", "skipped", "failed", "parse_failed", "bytes",
+		"expected", "listed", "noted", "stored", "known", "gone", "skipped", "oversize", "failed", "parse_failed", "bytes",
 		"waiting_for", "wait_until", "last_error", "refusals", "failures", "requeued",
 		"lease_until", "started_at", "finished_at", "updated_at", "place", "units",
 	}
@@ -35,7 +35,7 @@ func (r *row) scan(scan func(...any) error) error {
 	var history int64
 	err := scan(&r.num, &r.ID, &r.Kind, &r.Account, jsonText{&r.Filter}, millis{&r.CreatedAt},
 		&r.Project, &r.State, &r.Wanted, &r.Epoch, &r.Slice, &history, &c.PageToken, &c.Listed, &c.Cut, millis{&c.Before},
-		&p.Expected, &p.Listed, &p.Noted, &p.Stored, &p.Known, &p.Gone, &p.Skipped, &p.Failed, &p.ParseFailed, &p.Bytes,
+		&p.Expected, &p.Listed, &p.Noted, &p.Stored, &p.Known, &p.Gone, &p.Skipped, &p.Oversize, &p.Failed, &p.ParseFailed, &p.Bytes,
 		&r.WaitingFor, millis{&r.WaitUntil}, &r.LastError, &r.Refusals, &r.Failures, &r.Requeued,
 		millis{&r.LeaseUntil}, millis{&r.StartedAt}, millis{&r.FinishedAt}, millis{&r.UpdatedAt}, &r.Place, &r.Units)
 	c.HistoryID = uint64(history)
@@ -47,7 +47,7 @@ func (r *row) values() []any {
 	c, p := r.Checkpoint, r.Progress
 	return []any{
 		r.Project, r.State, r.Wanted, r.Epoch, r.Slice, int64(c.HistoryID), c.PageToken, c.Listed, c.Cut, toMillis(c.Before),
-		p.Expected, p.Listed, p.Noted, p.Stored, p.Known, p.Gone, p.Skipped, p.Failed, p.ParseFailed, p.Bytes,
+		p.Expected, p.Listed, p.Noted, p.Stored, p.Known, p.Gone, p.Skipped, p.Oversize, p.Failed, p.ParseFailed, p.Bytes,
 		r.WaitingFor, toMillis(r.WaitUntil), r.LastError, r.Refusals, r.Failures, r.Requeued,
 		toMillis(r.LeaseUntil), toMillis(r.StartedAt), toMillis(r.FinishedAt), toMillis(r.UpdatedAt), r.Place, r.Units,
 	}

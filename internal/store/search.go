@@ -33,7 +33,11 @@ func (s *Store) FindMessages(ctx context.Context, account string, f jobs.Message
 	if err != nil {
 		return nil, err
 	}
-	return list(ctx, s, scanMessage, selectMessage+where+" AND id > ? ORDER BY id LIMIT ?", append(args, afterID, page(limit))...)
+	all, err := list(ctx, s, scanMessage, selectMessage+where+" AND id > ? ORDER BY id LIMIT ?", append(args, afterID, page(limit))...)
+	if err != nil {
+		return nil, err
+	}
+	return all, s.nameLabels(ctx, account, all)
 }
 
 // CountFound counts the messages that [Store.FindMessages] lists, and their bytes.
