@@ -73,6 +73,30 @@ func TestWhatBecomesOfAnItem(t *testing.T) {
 	}
 }
 
+// Google's refusals for quota cost no attempt, however many an item has left.
+func TestRefusalsAtTheLastAttemptCostNone(t *testing.T) {
+	for faults := range 5 {
+		t.Run(fmt.Sprintf("after %d faults", faults), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newRig(t, &memMailbox{n: 10})
+				b.box.fault = func(name string, nth int) error {
+					switch {
+					case name != "get m3" || nth > faults+10:
+						return nil
+					case nth <= faults:
+						return transient("backendError")
+					}
+					return &jobs.CallError{Class: jobs.ClassQuota, Reason: "rateLimitExceeded", Wait: 20 * time.Second, Err: errors.New("429")}
+				}
+				row := b.toEnd()
+				if row.State != jobs.Completed || row.Progress.Stored != 10 || row.Requeued != 10 || b.box.made("get m3") != faults+11 {
+					t.Errorf("row = %+v after %d gets, want all 10 stored after %d faults and 10 refusals", row, b.box.made("get m3"), faults)
+				}
+			})
+		})
+	}
+}
+
 func TestDeferredItemsWaitEachTimeLonger(t *testing.T) {
 	now := time.Now()
 	for attempts, most := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -105,6 +106,57 @@ func TestATaskThatIsNotTheJobsSliceDoesNothing(t *testing.T) {
 		}
 		if err := b.ProcessTask(t.Context(), asynq.NewTask(jobs.TaskType, []byte("no json"))); err != nil {
 			t.Errorf("a task that means nothing = %v, want it dropped", err)
+		}
+	})
+}
+
+// A queue may deliver a task again, at once or after its slice has ended. And the
+// profile counts spam and trash, which the listing does not.
+func TestEveryTaskDeliveredTwiceCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const promised, listed = 1000, 950
+		b := newRig(t, &memMailbox{n: listed, promised: promised, latency: 100 * time.Millisecond})
+		most := jobs.Progress{}
+		for range 100 {
+			row := b.store.job(b.ref.Job)
+			if row.State.Terminal() {
+				break
+			}
+			var twice sync.WaitGroup
+			for range 2 {
+				twice.Go(func() {
+					if _, parked := errors.AsType[*ParkedError](b.slice(row.Ref())); parked {
+						<-time.After(2 * time.Second)
+					}
+				})
+			}
+			twice.Wait()
+			if err := b.slice(row.Ref()); err != nil {
+				t.Errorf("a third time, after its slice = %v, want nil", err)
+			}
+			p := b.store.job(b.ref.Job).Progress
+			if p.Done() > p.Listed || p.Done() < most.Done() {
+				t.Errorf("progress = %+v after %+v", p, most)
+			}
+			most = p
+		}
+		row := b.store.job(b.ref.Job)
+		if row.State != jobs.Completed || row.Progress.Stored != listed || row.Progress.Listed != listed || row.Progress.Done() != listed {
+			t.Errorf("row = %+v, want %d of %d", row, listed, listed)
+		}
+		finished := 0
+		for _, write := range b.store.written() {
+			if write == "finish" {
+				finished++
+			}
+		}
+		if finished != 1 {
+			t.Errorf("the job was finished %d times, want once", finished)
+		}
+		for i := range listed {
+			if id := fmt.Sprintf("get m%d", i); b.box.made(id) != 1 {
+				t.Errorf("%q was made %d times, want once", id, b.box.made(id))
+			}
 		}
 	})
 }

@@ -149,6 +149,42 @@ func TestOddBodiesCostAnotherCall(t *testing.T) {
 	r.arrived(s)
 }
 
+// TestMailThatNoReaderUnderstandsIsKept: what cannot be parsed is stored byte for
+// byte like the rest, is counted, and holds nothing up.
+func TestMailThatNoReaderUnderstandsIsKept(t *testing.T) {
+	t.Parallel()
+	nested := "Subject: nested\r\n"
+	for i := range 200 {
+		nested += fmt.Sprintf("Content-Type: multipart/mixed; boundary=b%d\r\n\r\n--b%d\r\n", i, i)
+	}
+	mails := []string{
+		" Aug 22 15:03:38 2008\r\nSubject: begins with a space\r\n\r\nbody\r\n",
+		"Subject: with a \x00 in it\r\n\r\nbody\r\n",
+		"Subject: strange charset\r\nContent-Type: text/plain; charset=x-unknown\r\n\r\nb\xf6dy\r\n",
+		"Subject: raw 8 bit \xfc\xe4\xff\r\nFrom: J\xf6rg <j@example.com>\r\n\r\nbody\r\n",
+		"Subject: no end\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\npart",
+		nested,
+		"Subject: nothing\r\n\r\n",
+		"Subject: year 0\r\nDate: Mon, 01 Jan 0000 00:00:00 +0000\r\n\r\nbody\r\n",
+	}
+	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 20})
+	for _, raw := range mails {
+		r.fake.Mailbox(ann).Add([]byte(raw))
+	}
+	r.run(app.RoleScheduler, app.RoleWorker)
+	s := r.open()
+	job, _ := r.filtered(s, jobs.Filter{})
+	p := job.Progress
+	if job.State != jobs.Completed || p.Stored != int64(20+len(mails)) || p.ParseFailed == 0 || p.ParseFailed > int64(len(mails)) {
+		t.Errorf("%+v, want all %d stored, some of them as not understood", job, 20+len(mails))
+	}
+	r.arrived(s)
+	again, calls := r.filtered(s, jobs.Filter{})
+	if again.State != jobs.Completed || calls[methodGet] != 0 {
+		t.Errorf("again: %+v after %v, want no get", again, calls)
+	}
+}
+
 // TestFiltersAreExact brings parts of a mailbox whose search is loose.
 func TestFiltersAreExact(t *testing.T) {
 	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
