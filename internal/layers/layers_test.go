@@ -28,6 +28,7 @@ var may = map[string][]string{
 	"internal/google":     {"jobs", "quota"},
 	"internal/layers":     nil,
 	"internal/localredis": nil,
+	"internal/push":       {"jobs"},
 	"internal/store":      {"jobs"},
 	"internal/web":        {"jobs"},
 	"jobs":                nil,

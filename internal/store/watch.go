@@ -176,7 +176,7 @@ func (s *Store) askForWatches(ctx context.Context, kind jobs.WatchKind, query st
 func (s *Store) LapseWatches(ctx context.Context) (lapsed []jobs.WatchKey, err error) {
 	var any bool
 	err = s.read(ctx, func(x *tx) (err error) {
-		any, err = x.anyRow(ctx, "SELECT 1 FROM watches WHERE state = 'active' AND expires_at <= ? LIMIT 1", x.now)
+		any, err = x.exists(ctx, "SELECT 1 FROM watches WHERE state = 'active' AND expires_at <= ? LIMIT 1", x.now)
 		return err
 	})
 	if err == nil && any {
@@ -231,13 +231,4 @@ func (s *Store) CountWatches(ctx context.Context) (n map[jobs.WatchKind]map[jobs
 		return nil, fmt.Errorf("count watches: %w", err)
 	}
 	return n, nil
-}
-
-func (x *tx) anyRow(ctx context.Context, query string, args ...any) (bool, error) {
-	var one int
-	err := x.QueryRowContext(ctx, query, args...).Scan(&one)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
 }
