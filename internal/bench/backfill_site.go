@@ -30,7 +30,9 @@ type site struct {
 type siteSettings struct {
 	prices, meter string
 	scale         int
-	limit         int64 // units per user and minute; the price list's if zero
+	limit         int64      // units per user and minute; the price list's if zero
+	ceiling       *float64   // of lane backfill; the mode's if nil
+	roles         []app.Role // of the process; scheduler and worker if nil
 	redisURL      string
 	folder        string // of the stores
 }
@@ -54,7 +56,11 @@ func (set siteSettings) run(ctx context.Context, o Options, fill func(*fakegoogl
 	if s.cfg, err = set.config(url); err != nil {
 		return err
 	}
-	s.process, err = app.New(ctx, s.cfg, app.Options{Roles: []app.Role{app.RoleScheduler, app.RoleWorker}, Version: "bench", Log: o.Log, FreshRedis: true})
+	roles := set.roles
+	if roles == nil {
+		roles = []app.Role{app.RoleScheduler, app.RoleWorker}
+	}
+	s.process, err = app.New(ctx, s.cfg, app.Options{Roles: roles, Version: "bench", Log: o.Log, FreshRedis: true})
 	if err != nil {
 		return err
 	}
@@ -77,7 +83,7 @@ func (set siteSettings) config(url string) (config.Config, error) {
 	prefix := fmt.Sprintf("bench-%d-", time.Now().UnixNano())
 	cfg := config.Default()
 	cfg.Scale = set.scale
-	project := config.Project{Prices: []string{set.prices}}
+	project := config.Project{Prices: []string{set.prices}, Lanes: config.Lanes{Backfill: config.BackfillLane{Ceiling: set.ceiling}}}
 	if set.limit > 0 {
 		project.Limits = map[string]config.Limits{set.prices: {UserMinute: set.limit}}
 	}

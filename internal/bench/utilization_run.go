@@ -180,21 +180,24 @@ type share struct {
 
 func newShare(o Options, parts int) *share { return &share{options: o, parts: make([]float64, parts)} }
 
-// of returns what one backlog tells its progress to. It is not safe for
-// concurrent use; what it returns is.
+// of returns what one backlog tells its progress to.
 func (p *share) of(b backlog) func(stored int64) {
+	return p.told(b.accounts*b.messages, fmt.Sprintf("backlogs at %g of the limit, %s and the meter %s", b.ceiling, b.prices, b.meter))
+}
+
+// told returns what one of those side by side tells its progress to. It is not safe
+// for concurrent use; what it returns is.
+func (p *share) told(messages int, what string) func(stored int64) {
 	part := p.taken
 	p.taken++
-	all := float64(b.accounts * b.messages)
 	return func(stored int64) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.parts[part] = float64(stored) / all
+		p.parts[part] = float64(stored) / float64(messages)
 		sum := 0.0
 		for _, v := range p.parts {
 			sum += v
 		}
-		what := fmt.Sprintf("backlogs at %g of the limit", b.ceiling)
-		p.options.progress(sum/float64(len(p.parts)), "%s, %s and the meter %s: %d of %.0f stored", what, b.prices, b.meter, stored, all)
+		p.options.progress(sum/float64(len(p.parts)), "%s: %d of %d stored", what, stored, messages)
 	}
 }

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"go.yaml.in/yaml/v3"
+
+	"headroom/config"
+)
+
+// A squad is workers that are processes of their own, so that they can be killed.
+// Those that die are replaced at once, as an orchestrator would.
+type squad struct {
+	command  string
+	settings string // path of the file
+	environ  []string
+	killed   atomic.Int64
+
+	mu     sync.Mutex
+	alive  []*exec.Cmd
+	wanted map[*exec.Cmd]bool // to die
+}
+
+func newSquad(cfg config.Config, redisURL, folder string) (*squad, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the command itself: %w", err)
+	}
+	cfg.Log.Level = "error"
+	text, err := yaml.Marshal(cfg) // but for what is secret in the URL
+	if err != nil {
+		return nil, fmt.Errorf("write the workers' settings: %w", err)
+	}
+	path := filepath.Join(folder, "headroom.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return nil, fmt.Errorf("write the workers' settings: %w", err)
+	}
+	return &squad{command: self, settings: path, environ: append(os.Environ(), "HEADROOM_REDIS_URL="+redisURL),
+		wanted: map[*exec.Cmd]bool{}}, nil
+}
+
+// keepOne runs a worker, and another when it was killed, until ctx ends. One that
+// ends by itself is an error.
+func (q *squad) keepOne(ctx context.Context) error {
+	for {
+		cmd, log := exec.CommandContext(ctx, q.command, "run", "--roles", "worker", "--config", q.settings), new(bytes.Buffer)
+		cmd.Env, cmd.Stdout, cmd.Stderr = q.environ, log, log
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("start a worker: %w", err)
+		}
+		q.mu.Lock()
+		q.alive = append(q.alive, cmd)
+		q.mu.Unlock()
+		err := cmd.Wait()
+		wanted := q.gone(cmd)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !wanted:
+			return fmt.Errorf("a worker ended by itself: %v: %s", err, bytes.TrimSpace(log.Bytes()))
+		}
+	}
+}
+
+// gone forgets a process that has ended, and reports whether it was killed.
+func (q *squad) gone(cmd *exec.Cmd) (wanted bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, other := range q.alive {
+		if other == cmd {
+			q.alive = append(q.alive[:i], q.alive[i+1:]...)
+			break
+		}
+	}
+	wanted = q.wanted[cmd]
+	delete(q.wanted, cmd)
+	return wanted
+}
+
+// killOne kills one of the workers, whichever.
+func (q *squad) killOne() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.alive) == 0 {
+		return
+	}
+	cmd := q.alive[rand.N(len(q.alive))]
+	q.wanted[cmd] = true
+	if cmd.Process.Kill() == nil {
+		q.killed.Add(1)
+	}
+}
