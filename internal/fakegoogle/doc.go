@@ -1,13 +1,14 @@
-// Package fakegoogle is a Google to test against: a Gmail that speaks the real
-// protocol, meters every call by its own tables and clock, refuses as Google
-// refuses, and breaks on demand.
+// Package fakegoogle is a Google to test against: a Gmail and a Calendar that
+// speak the real protocol, meter every call by their own tables and clock, refuse as
+// Google refuses, and break on demand.
 //
 // It is the judge of the rest of this module and therefore shares nothing with
 // it: no code, no cost table, no notion of time. It depends on the standard
 // library and a few third-party packages only.
 //
 // A [Server] is an [http.Handler]. It owns mailboxes ([Server.Load],
-// [Server.AddMailbox]), a meter and a list of scripted faults. Every call of
+// [Server.AddMailbox]) and calendars ([Server.LoadCalendars], [Server.AddCalendar]),
+// a meter for each of the two and a list of scripted faults. Every call of
 // the API goes the same way:
 //
 //	socket ─► jitter ─► who is it? ─► meter ─► fault? ─► latency ─► answer
