@@ -16,7 +16,7 @@ type memStore struct {
 	rows  map[string]jobs.Job
 	fail  error       // returned by LiveJobs when set
 	hold  atomic.Bool // LiveJobs blocks until its context ends
-	stale int         // takeovers refused because the epoch had moved on
+	stale int         // takeovers refused because the row was written since
 	lists int
 }
 
@@ -48,20 +48,30 @@ func (s *memStore) LiveJobs(ctx context.Context) ([]jobs.Job, error) {
 	return live, nil
 }
 
-func (s *memStore) TakeOver(_ context.Context, id string, epoch int64) (jobs.Job, error) {
+func (s *memStore) Job(_ context.Context, id string) (jobs.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j, ok := s.rows[id]
 	if !ok {
 		return jobs.Job{}, jobs.ErrNotFound
 	}
-	if j.Epoch != epoch {
+	return j, nil
+}
+
+func (s *memStore) TakeOver(_ context.Context, seen jobs.Job) (jobs.Job, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j, ok := s.rows[seen.ID]
+	if !ok {
+		return jobs.Job{}, jobs.ErrNotFound
+	}
+	if j.Ref() != seen.Ref() || !j.LeaseUntil.Equal(seen.LeaseUntil) || !j.UpdatedAt.Equal(seen.UpdatedAt) {
 		s.stale++
 		return jobs.Job{}, jobs.ErrStale
 	}
 	j.Epoch++
 	j.LeaseUntil, j.UpdatedAt = time.Time{}, time.Now()
-	s.rows[id] = j
+	s.rows[j.ID] = j
 	return j, nil
 }
 
@@ -75,57 +85,66 @@ func (s *memStore) set(change func(rows map[string]jobs.Job)) {
 // once.
 type memQueue struct {
 	mu         sync.Mutex
-	tasks      map[string]scheduler.TaskState
+	tasks      map[string]scheduler.Task
+	unlisted   map[string]bool // pending tasks that no worker would find
 	putAt      map[string]time.Time
 	puts       int // that made a task
 	registered int
-	failState  map[string]error // by job
-	failPut    error
+	state      scheduler.QueueState
+	failLook   map[string]error // by job
+	onLook     func()           // called before each look, if set
 }
 
 func newQueue() *memQueue {
-	return &memQueue{tasks: map[string]scheduler.TaskState{}, putAt: map[string]time.Time{}}
+	return &memQueue{tasks: map[string]scheduler.Task{}, unlisted: map[string]bool{}, putAt: map[string]time.Time{},
+		state: scheduler.QueueState{Name: queueName}}
 }
 
 func (q *memQueue) Put(_ context.Context, ref jobs.TaskRef) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.failPut != nil {
-		return q.failPut
-	}
-	if q.tasks[ref.TaskID()] == scheduler.TaskNone {
-		q.tasks[ref.TaskID()] = scheduler.TaskPending
+	if q.tasks[ref.TaskID()].State == scheduler.TaskNone {
+		q.tasks[ref.TaskID()] = scheduler.Task{State: scheduler.TaskPending}
 		q.putAt[ref.TaskID()] = time.Now()
 		q.puts++
 	}
 	return nil
 }
 
-func (q *memQueue) State(_ context.Context, ref jobs.TaskRef) (scheduler.TaskState, error) {
+func (q *memQueue) Look(_ context.Context, ref jobs.TaskRef) (scheduler.Task, error) {
+	if q.onLook != nil {
+		q.onLook()
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.failState[ref.Job]; err != nil {
-		return scheduler.TaskNone, err
+	if err := q.failLook[ref.Job]; err != nil {
+		return scheduler.Task{}, err
 	}
 	return q.tasks[ref.TaskID()], nil
 }
 
-func (q *memQueue) Drop(_ context.Context, ref jobs.TaskRef) error {
+func (q *memQueue) Listed(_ context.Context, ref jobs.TaskRef) (bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.tasks, ref.TaskID())
-	return nil
+	return !q.unlisted[ref.TaskID()], nil
 }
 
-func (q *memQueue) Register(context.Context) error {
+func (q *memQueue) Register(context.Context) ([]scheduler.QueueState, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.registered++
-	return nil
+	state := q.state
+	q.state.New = false
+	return []scheduler.QueueState{state}, nil
 }
 
-func (q *memQueue) set(id string, s scheduler.TaskState) {
+// Sweep is tested on a real queue.
+func (q *memQueue) Sweep(context.Context, int, int, func(jobs.TaskRef) (bool, error)) (scheduler.Swept, error) {
+	return scheduler.Swept{}, nil
+}
+
+func (q *memQueue) set(id string, task scheduler.Task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.tasks[id] = s
+	q.tasks[id] = task
 }

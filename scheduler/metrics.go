@@ -7,6 +7,8 @@ import (
 
 type metrics struct {
 	rescues *prometheus.CounterVec
+	swept   *prometheus.CounterVec
+	paused  *prometheus.GaugeVec
 	ticks   *prometheus.CounterVec
 	seconds prometheus.Histogram
 	live    prometheus.Gauge
@@ -18,8 +20,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		rescues: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_scheduler_rescues_total",
-			Help: "Jobs put back on the queue, by what had become of their task or owner.",
+			Help: "Jobs and queues rescued, by what had become of them.",
 		}, []string{"cause"}),
+		swept: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_scheduler_swept_tasks_total",
+			Help: "Tasks removed because they meant nothing any more, by Asynq's state, or because their message was gone (ghost).",
+		}, []string{"state"}),
+		paused: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headroom_scheduler_queue_paused",
+			Help: "1 while somebody has paused the queue in Asynq, else 0.",
+		}, []string{"queue"}),
 		ticks: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_scheduler_ticks_total",
 			Help: "Looks for lost work, by outcome.",
@@ -40,6 +50,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	for _, c := range causes { // shown as 0 before the first rescue
 		m.rescues.WithLabelValues(string(c))
+	}
+	for _, state := range append([]string{"ghost"}, sortedStates...) {
+		m.swept.WithLabelValues(state)
 	}
 	return m
 }

@@ -2,10 +2,12 @@ package scheduler
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"headroom/jobs"
@@ -16,8 +18,9 @@ type TaskState int
 
 // The states of a task, as far as a rescue cares.
 const (
-	TaskNone    TaskState = iota // there is no such task
-	TaskPending                  // it will run: pending, scheduled or in retry
+	TaskNone    TaskState = iota // there is no such task, or none that could ever run
+	TaskPending                  // it will run when a worker is free
+	TaskDelayed                  // it will be pending when it is due: scheduled or in retry
 	TaskActive                   // a worker has taken it
 	TaskDead                     // it will not run by itself: archived or completed
 )
@@ -29,6 +32,8 @@ func (s TaskState) String() string {
 		return "none"
 	case TaskPending:
 		return "pending"
+	case TaskDelayed:
+		return "delayed"
 	case TaskActive:
 		return "active"
 	case TaskDead:
@@ -37,73 +42,174 @@ func (s TaskState) String() string {
 	return fmt.Sprintf("TaskState(%d)", int(s))
 }
 
+// Task is where a task is.
+type Task struct {
+	State TaskState
+	Due   time.Time // delayed: when it becomes pending
+}
+
+// QueueState is what there is to know of a queue as a whole.
+type QueueState struct {
+	Name   string
+	New    bool // Asynq's inspector and web UI did not know it
+	Paused bool // somebody has paused it: no worker takes a task of it
+}
+
+// Swept is what a [Queue.Sweep] has done.
+type Swept struct {
+	Removed map[string]int // by Asynq's state, "ghost" for those without a message
+	More    bool           // there is more after the page
+}
+
+//go:embed look.lua
+var lookSource string
+
+//go:embed sweep.lua
+var sweepSource string
+
+//go:embed drop.lua
+var dropSource string
+
+var (
+	lookScript  = redis.NewScript(lookSource)
+	sweepScript = redis.NewScript(sweepSource)
+	dropScript  = redis.NewScript(dropSource)
+)
+
 // asynqQueues is the set in which Asynq keeps the names of its queues.
 const asynqQueues = "asynq:queues"
 
+// sortedStates are the states whose tasks stand in sorted sets.
+var sortedStates = []string{"scheduled", "retry", "archived", "completed"}
+
 // An AsynqQueue is the [Queue] of one Asynq queue. It is safe for concurrent
-// use. Asynq's inspector takes no context, so the time that State and Drop may
-// take is bounded by the timeouts of the Redis client that it was made with.
+// use. It reads Asynq's keys by itself: the inspector takes no context, deletes
+// tasks that have begun to wait for a worker meanwhile, and fails for all tasks
+// when the data of one is broken.
 type AsynqQueue struct {
-	inspector *asynq.Inspector
-	queue     *jobs.Queue
-	rdb       redis.UniversalClient
+	queue *jobs.Queue
+	rdb   redis.UniversalClient
 }
 
-// NewAsynqQueue returns the queue that jobs are put on by queue. The inspector
-// and rdb must point at the same Redis as the queue's client.
-func NewAsynqQueue(inspector *asynq.Inspector, queue *jobs.Queue, rdb redis.UniversalClient) *AsynqQueue {
-	return &AsynqQueue{inspector: inspector, queue: queue, rdb: rdb}
+// NewAsynqQueue returns the queue that jobs are put on by queue. Rdb must point at
+// the same Redis as the queue's client.
+func NewAsynqQueue(queue *jobs.Queue, rdb redis.UniversalClient) *AsynqQueue {
+	return &AsynqQueue{queue: queue, rdb: rdb}
 }
+
+// key is a key of the queue's. The braces make all of them one slot.
+func (q *AsynqQueue) key(name string) string { return "asynq:{" + q.queue.Name + "}:" + name }
 
 // Put enqueues the task of a slice; a task that exists already is no error.
 func (q *AsynqQueue) Put(ctx context.Context, ref jobs.TaskRef) error {
 	return q.queue.Put(ctx, ref)
 }
 
-// State looks a task up.
-func (q *AsynqQueue) State(ctx context.Context, ref jobs.TaskRef) (TaskState, error) {
-	if err := ctx.Err(); err != nil {
-		return TaskNone, err
-	}
-	info, err := q.inspector.GetTaskInfo(q.queue.Name, ref.TaskID())
-	if isNotFound(err) {
-		return TaskNone, nil
-	}
-	if err != nil {
-		return TaskNone, fmt.Errorf("look up task %s on queue %s: %w", ref.TaskID(), q.queue.Name, err)
-	}
-	switch info.State {
-	case asynq.TaskStateActive:
-		return TaskActive, nil
-	case asynq.TaskStateArchived, asynq.TaskStateCompleted:
-		return TaskDead, nil
-	default:
-		return TaskPending, nil
-	}
+// Look looks a task up.
+func (q *AsynqQueue) Look(ctx context.Context, ref jobs.TaskRef) (Task, error) {
+	return q.look(ctx, ref, "0")
 }
 
-// Drop deletes a dead task so that its id is free again. A task that is gone
-// already is no error; one that a worker has taken meanwhile is.
-func (q *AsynqQueue) Drop(ctx context.Context, ref jobs.TaskRef) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// Listed reports whether a pending task stands in the list of those. The work
+// grows with that list.
+func (q *AsynqQueue) Listed(ctx context.Context, ref jobs.TaskRef) (bool, error) {
+	task, err := q.look(ctx, ref, "1")
+	return task.State != TaskNone, err
+}
+
+func (q *AsynqQueue) look(ctx context.Context, ref jobs.TaskRef, search string) (Task, error) {
+	id := ref.TaskID()
+	keys, args := []string{q.key("t:" + id), q.key("pending")}, []any{id, search}
+	for _, state := range sortedStates {
+		keys, args = append(keys, q.key(state)), append(args, state)
 	}
-	if err := q.inspector.DeleteTask(q.queue.Name, ref.TaskID()); err != nil && !isNotFound(err) {
-		return fmt.Errorf("delete task %s from queue %s: %w", ref.TaskID(), q.queue.Name, err)
+	reply, err := lookScript.Run(ctx, q.rdb, keys, args...).StringSlice()
+	if err == nil && len(reply) != 2 {
+		err = fmt.Errorf("look.lua answers %q", reply)
 	}
-	return nil
+	if err != nil {
+		return Task{}, fmt.Errorf("look up task %s on queue %s: %w", id, q.queue.Name, err)
+	}
+	switch reply[0] {
+	case "":
+		return Task{}, nil
+	case "active":
+		return Task{State: TaskActive}, nil
+	case "archived", "completed":
+		return Task{State: TaskDead}, nil
+	case "scheduled", "retry":
+		due, err := strconv.ParseFloat(reply[1], 64)
+		if err != nil {
+			return Task{}, fmt.Errorf("task %s on queue %s is due at %q: %w", id, q.queue.Name, reply[1], err)
+		}
+		return Task{State: TaskDelayed, Due: time.Unix(int64(due), 0)}, nil
+	}
+	return Task{State: TaskPending}, nil
 }
 
 // Register makes the queue known to Asynq's inspector and web UI. Asynq does so
 // once per process, at the first enqueue, and never again, so that a wiped
 // Redis would hide a queue whose tasks run.
-func (q *AsynqQueue) Register(ctx context.Context) error {
-	if err := q.rdb.SAdd(ctx, asynqQueues, q.queue.Name).Err(); err != nil {
-		return fmt.Errorf("register queue %s: %w", q.queue.Name, err)
+func (q *AsynqQueue) Register(ctx context.Context) ([]QueueState, error) {
+	var added, paused *redis.IntCmd
+	_, err := q.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		added, paused = p.SAdd(ctx, asynqQueues, q.queue.Name), p.Exists(ctx, q.key("paused"))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("register queue %s: %w", q.queue.Name, err)
 	}
-	return nil
+	return []QueueState{{Name: q.queue.Name, New: added.Val() > 0, Paused: paused.Val() > 0}}, nil
 }
 
-func isNotFound(err error) bool {
-	return errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound)
+// Sweep removes tasks that will not run by themselves, or not soon, and are over;
+// and those of any state that are broken beyond running. It looks at a page of
+// each state.
+func (q *AsynqQueue) Sweep(ctx context.Context, from, count int, over func(jobs.TaskRef) (bool, error)) (Swept, error) {
+	swept := Swept{Removed: map[string]int{}}
+	keys := []string{q.key("pending"), q.key("active"), q.key("lease")}
+	for _, state := range sortedStates {
+		keys = append(keys, q.key(state))
+	}
+	reply, err := sweepScript.Run(ctx, q.rdb, keys, q.key("t:"), from, from+count-1).Slice()
+	if err == nil && len(reply) != 1+len(sortedStates) {
+		err = fmt.Errorf("sweep.lua answers %d values", len(reply))
+	}
+	if err != nil {
+		return swept, fmt.Errorf("list the tasks of queue %s: %w", q.queue.Name, err)
+	}
+	if ghosts, _ := reply[0].(int64); ghosts > 0 {
+		swept.Removed["ghost"] = int(ghosts)
+	}
+	var errs []error
+	for i, state := range sortedStates {
+		ids, _ := reply[i+1].([]any)
+		swept.More = swept.More || len(ids) == count
+		for _, id := range ids {
+			removed, err := q.dropOver(ctx, fmt.Sprint(id), state, over)
+			if err != nil {
+				errs = append(errs, err)
+			} else if removed {
+				swept.Removed[state]++
+			}
+		}
+	}
+	return swept, errors.Join(errs...)
+}
+
+// dropOver removes a task of a sorted state if it is over. One whose id is not of
+// our making is left alone.
+func (q *AsynqQueue) dropOver(ctx context.Context, id, state string, over func(jobs.TaskRef) (bool, error)) (bool, error) {
+	ref, err := jobs.ParseTaskID(id)
+	if err != nil {
+		return false, nil
+	}
+	if yes, err := over(ref); err != nil || !yes {
+		return false, err
+	}
+	n, err := dropScript.Run(ctx, q.rdb, []string{q.key("t:" + id), q.key(state)}, id).Int()
+	if err != nil {
+		return false, fmt.Errorf("delete task %s from queue %s: %w", id, q.queue.Name, err)
+	}
+	return n > 0, nil
 }

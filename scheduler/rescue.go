@@ -14,29 +14,35 @@ import (
 	"headroom/jobs"
 )
 
-// A cause is why a job was put back on the queue.
+// A cause is why something was rescued.
 type cause string
 
 const (
-	causeLeaseExpired cause = "lease-expired" // the owner died at work
-	causeTaskMissing  cause = "task-missing"  // the queue lost the task, or never got it
-	causeTaskDead     cause = "task-dead"     // the task was archived
-	causeNeverClaimed cause = "never-claimed" // the worker died between taking the task and the lease
+	causeLeaseExpired   cause = "lease-expired"   // the owner died at work
+	causeLeaseFrozen    cause = "lease-frozen"    // the same, but a clock was set back and the lease seems to last
+	causeSliceHung      cause = "slice-hung"      // the owner renews its lease and brings nothing
+	causeTaskMissing    cause = "task-missing"    // the queue lost the task, or never got it
+	causeTaskDead       cause = "task-dead"       // the task was archived
+	causeTaskLate       cause = "task-late"       // the task is put off for longer than its job waits
+	causeNeverClaimed   cause = "never-claimed"   // the worker died between taking the task and the lease
+	causeWaitTooLong    cause = "wait-too-long"   // the job waits for a moment that cannot be right
+	causeQueueForgotten cause = "queue-forgotten" // Asynq's list of queues lost one
 )
 
-var causes = []cause{causeLeaseExpired, causeTaskMissing, causeTaskDead, causeNeverClaimed}
+var causes = []cause{causeLeaseExpired, causeLeaseFrozen, causeSliceHung, causeTaskMissing, causeTaskDead,
+	causeTaskLate, causeNeverClaimed, causeWaitTooLong, causeQueueForgotten}
 
 // tick looks at every live job once. One job's error does not keep the others
 // from their rescue; all errors come back joined.
 func (s *Scheduler) tick(ctx context.Context) error {
-	if err := s.opts.Queue.Register(ctx); err != nil {
+	if err := s.register(ctx); err != nil {
 		return err // without a queue there is nothing to rescue into
 	}
 	live, err := s.opts.Store.LiveJobs(ctx)
 	if err != nil {
 		return fmt.Errorf("list live jobs: %w", err)
 	}
-	t := &tick{scheduler: s, now: time.Now(), claims: claims{}}
+	t := &tick{scheduler: s, elapsed: s.opts.ElapsedFunc(), now: s.opts.NowFunc(), sights: sights{}}
 	var group errgroup.Group
 	group.SetLimit(rescuesAtATime)
 	for _, job := range live {
@@ -55,9 +61,12 @@ func (s *Scheduler) tick(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return t.err() // what an unfinished walk has not seen is not gone
 	}
-	s.claims = t.claims
+	s.sights, s.doubts = t.sights, t.doubts.Load()
 	s.metrics.live.Set(float64(len(live)))
 	s.metrics.overdue.Set(float64(t.overdue.Load()))
+	if err := s.sweep(ctx, live); err != nil {
+		t.fail(err)
+	}
 	return t.err()
 }
 
@@ -65,19 +74,16 @@ func (s *Scheduler) tick(ctx context.Context) error {
 // use.
 type tick struct {
 	scheduler *Scheduler
-	now       time.Time
+	elapsed   time.Duration // for the age of sights
+	now       time.Time     // to compare with rows
 	overdue   atomic.Int64
+	doubts    atomic.Bool // something looks lost, but has to be seen twice
 
 	mu     sync.Mutex
-	claims claims
+	sights sights
 	first  error
 	failed int
 }
-
-// claims holds since when tasks have been seen active without a lease. A row
-// alone cannot tell: its last update may be as old as the task's time in the
-// queue.
-type claims map[string]time.Time
 
 // fail notes an error; the first one stands for all, so that an outage does
 // not make a message of as many lines as there are jobs.
@@ -98,92 +104,118 @@ func (t *tick) err() error {
 
 // mend does what the table of the package comment says for one job.
 func (t *tick) mend(ctx context.Context, job jobs.Job) error {
-	if job.LeaseUntil.IsZero() && job.Place == jobs.PlaceWanted {
-		return nil // it is to have no task until it is given a place
-	}
-	if !job.LeaseUntil.IsZero() {
-		if t.now.Before(job.LeaseUntil) {
-			return nil
-		}
-		return t.takeOver(ctx, job, causeLeaseExpired)
-	}
-	q := t.scheduler.opts.Queue
-	state, err := q.State(ctx, job.Ref())
-	if err != nil {
-		return err
-	}
-	idle := t.now.Sub(job.UpdatedAt)
-	switch state {
-	case TaskNone:
-		if idle < justUpdated {
-			return nil
-		}
-		return t.put(ctx, job, causeTaskMissing)
-	case TaskDead:
-		if err := t.drop(ctx, job.Ref()); err != nil {
+	var why cause
+	switch {
+	case !job.LeaseUntil.IsZero():
+		why = t.judgeOwned(job)
+	case job.Place == jobs.PlaceWanted: // it is to have no task until it is given a place
+	default:
+		task, err := t.scheduler.opts.Queue.Look(ctx, job.Ref())
+		if err != nil {
 			return err
 		}
-		return t.put(ctx, job, causeTaskDead)
-	case TaskActive:
-		if since := t.unclaimed(job.Ref()); t.now.Sub(since) > claimPatience && idle > claimPatience {
-			return t.takeOver(ctx, job, causeNeverClaimed)
-		}
-	case TaskPending:
-		if job.State == jobs.Waiting && !job.WaitUntil.IsZero() && t.now.Sub(job.WaitUntil) > overdueAfter {
-			t.overdue.Add(1)
+		if why, err = t.judgeTask(ctx, job, task); err != nil {
+			return err
 		}
 	}
-	return nil
+	if why == "" {
+		return nil
+	}
+	return t.rescue(ctx, job, why)
 }
 
-// unclaimed returns since when this scheduler has seen the task active without
-// a lease at every tick.
-func (t *tick) unclaimed(ref jobs.TaskRef) time.Time {
-	since, ok := t.scheduler.claims[ref.TaskID()] // not written while a tick runs
-	if !ok {
-		since = t.now
+// judgeOwned says what is wrong with a job that somebody has the lease of.
+func (t *tick) judgeOwned(job jobs.Job) cause {
+	o := t.scheduler.opts
+	unrenewed, barren := t.age(leaseSight(job)), t.age(sliceSight(job))
+	switch {
+	case !t.now.Before(job.LeaseUntil):
+		if unrenewed >= o.unrenewed() {
+			return causeLeaseExpired
+		}
+		t.doubts.Store(true)
+	case unrenewed >= o.leaseBound():
+		return causeLeaseFrozen
+	case barren >= o.sliceBound():
+		return causeSliceHung
+	}
+	return ""
+}
+
+// judgeTask says what is wrong with a job that nobody owns, by its task.
+func (t *tick) judgeTask(ctx context.Context, job jobs.Job, task Task) (cause, error) {
+	still := t.age(taskSight(job, task.State))
+	idle := max(still, t.now.Sub(job.UpdatedAt)) // a clock that was set back makes the row young
+	switch task.State {
+	case TaskNone:
+		if idle >= justUpdated {
+			return causeTaskMissing, nil
+		}
+		t.doubts.Store(true)
+	case TaskDead:
+		return causeTaskDead, nil
+	case TaskActive:
+		if still > claimPatience {
+			return causeNeverClaimed, nil
+		}
+		t.doubts.Store(true)
+	case TaskPending:
+		t.countOverdue(job)
+		if still > pendingBound {
+			return t.judgePending(ctx, job)
+		}
+	case TaskDelayed:
+		t.countOverdue(job)
+		switch {
+		case task.Due.Sub(t.now) > lateBound && task.Due.Sub(job.WaitUntil) > lateBound:
+			return causeTaskLate, nil
+		case idle > waitBound && task.Due.After(t.now):
+			return causeWaitTooLong, nil
+		}
+	}
+	return "", nil
+}
+
+// judgePending looks whether a task that has been pending for long is in its list.
+// If so, the same is asked again after as long.
+func (t *tick) judgePending(ctx context.Context, job jobs.Job) (cause, error) {
+	switch listed, err := t.scheduler.opts.Queue.Listed(ctx, job.Ref()); {
+	case err != nil:
+		return "", err
+	case !listed:
+		return causeTaskMissing, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.claims[ref.TaskID()] = since
-	return since
+	t.sights[taskSight(job, TaskPending)] = t.elapsed
+	return "", nil
 }
 
-// takeOver gives the job a new epoch, so that the old owner's writes are
-// refused, and puts the new epoch's task.
-func (t *tick) takeOver(ctx context.Context, job jobs.Job, why cause) error {
-	taken, err := t.scheduler.opts.Store.TakeOver(ctx, job.ID, job.Epoch)
-	if errors.Is(err, jobs.ErrStale) || errors.Is(err, jobs.ErrHeld) || errors.Is(err, jobs.ErrNotFound) {
-		return nil // another scheduler was faster, or the owner came back, or the job ended
+func (t *tick) countOverdue(job jobs.Job) {
+	if job.State == jobs.Waiting && !job.WaitUntil.IsZero() && t.now.Sub(job.WaitUntil) > overdueAfter {
+		t.overdue.Add(1)
+	}
+}
+
+// rescue gives the job a new epoch, so that whatever the old one has left, an
+// owner, a task or another scheduler's rescue, does nothing any more, and puts the
+// new epoch's task.
+func (t *tick) rescue(ctx context.Context, job jobs.Job, why cause) error {
+	taken, err := t.scheduler.opts.Store.TakeOver(ctx, job)
+	if errors.Is(err, jobs.ErrStale) || errors.Is(err, jobs.ErrNotFound) {
+		return nil // it went on by itself, or another scheduler was faster
 	}
 	if err != nil {
 		return err
 	}
-	if !taken.State.Live() || taken.Place == jobs.PlaceWanted { // somebody wanted it so, and it is now
-		return nil
-	}
-	return t.put(ctx, taken, why)
-}
-
-// drop deletes a dead task. When another scheduler has replaced it meanwhile
-// and a worker has begun, the task is no longer dead and there is no error.
-func (t *tick) drop(ctx context.Context, ref jobs.TaskRef) error {
-	err := t.scheduler.opts.Queue.Drop(ctx, ref)
-	if err == nil {
-		return nil
-	}
-	if state, stateErr := t.scheduler.opts.Queue.State(ctx, ref); stateErr == nil && state != TaskDead {
-		return nil
-	}
-	return err
-}
-
-func (t *tick) put(ctx context.Context, job jobs.Job, why cause) error {
-	if err := t.scheduler.opts.Queue.Put(ctx, job.Ref()); err != nil {
-		return err
+	if taken.State.Live() && taken.Place != jobs.PlaceWanted { // else it is where somebody wanted it
+		if err := t.scheduler.opts.Queue.Put(ctx, taken.Ref()); err != nil {
+			return err // the next tick finds the task missing
+		}
 	}
 	t.scheduler.metrics.rescues.WithLabelValues(string(why)).Inc()
-	t.scheduler.opts.Log.Warn("lost work put back on the queue", zap.String("cause", string(why)),
-		zap.String("job", job.ID), zap.String("state", string(job.State)), zap.String("task_id", job.Ref().TaskID()))
+	t.scheduler.opts.Log.Warn("job rescued", zap.String("cause", string(why)), zap.String("job", job.ID),
+		zap.String("was", string(job.State)), zap.String("lost_task", job.Ref().TaskID()),
+		zap.String("is", string(taken.State)), zap.Int64("epoch", taken.Epoch))
 	return nil
 }

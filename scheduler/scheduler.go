@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,43 +20,58 @@ const DefaultSpec = "@every 2s"
 
 // Defaults and bounds of a [Scheduler].
 const (
-	DefaultTimeout = 30 * time.Second
+	DefaultTimeout     = 30 * time.Second
+	DefaultLease       = 5 * time.Second
+	DefaultTaskTimeout = time.Minute
 
-	justUpdated    = time.Second      // a worker may be about to put the task
-	claimPatience  = 5 * time.Second  // from taking a task to holding the lease
-	overdueAfter   = 30 * time.Second // a task that should have come back by now
-	rescuesAtATime = 8                // jobs that a tick looks at side by side
+	rescuesAtATime = 8               // jobs that a tick looks at side by side
+	lookAgain      = 2 * time.Second // to the next tick, where one has seen what may be lost
 )
 
 // A Store holds the jobs.
 type Store interface {
 	// LiveJobs returns every job that must have a task or an owner.
 	LiveJobs(ctx context.Context) ([]jobs.Job, error)
+	// Job returns one job, or jobs.ErrNotFound.
+	Job(ctx context.Context, id string) (jobs.Job, error)
 	// TakeOver raises a job's epoch and frees its lease, and returns the new
 	// row, which may rest in a state that somebody wanted it in. It returns
-	// jobs.ErrStale when the job's epoch is no longer epoch.
-	TakeOver(ctx context.Context, id string, epoch int64) (jobs.Job, error)
+	// jobs.ErrStale when anything was written to the job since it was as seen.
+	TakeOver(ctx context.Context, seen jobs.Job) (jobs.Job, error)
 }
 
 // A Queue holds the tasks that carry the jobs.
 type Queue interface {
 	// Put enqueues a task; one that exists already is no error.
 	Put(ctx context.Context, ref jobs.TaskRef) error
-	// State looks a task up.
-	State(ctx context.Context, ref jobs.TaskRef) (TaskState, error)
-	// Drop deletes a dead task; one that is gone already is no error.
-	Drop(ctx context.Context, ref jobs.TaskRef) error
-	// Register makes the queue known to those who list queues.
-	Register(ctx context.Context) error
+	// Look looks a task up, in a time that does not depend on the queue's length.
+	Look(ctx context.Context, ref jobs.TaskRef) (Task, error)
+	// Listed reports whether a task that is pending will be found by a worker.
+	Listed(ctx context.Context, ref jobs.TaskRef) (bool, error)
+	// Register makes the queue known to those who list queues, and says how it is.
+	Register(ctx context.Context) ([]QueueState, error)
+	// Sweep removes tasks that are over and would not run soon, and those that are
+	// broken, from count of each state, beginning after so many.
+	Sweep(ctx context.Context, from, count int, over func(jobs.TaskRef) (bool, error)) (Swept, error)
 }
 
 // Options configures a [Scheduler]. Store, Queue, Log and Registerer are
 // required.
 type Options struct {
-	Store      Store
-	Queue      Queue
-	Schedule   cron.Schedule // when to look for lost work; [DefaultSpec] if nil
-	Timeout    time.Duration // bound on one tick; [DefaultTimeout] if zero
+	Store    Store
+	Queue    Queue
+	Schedule cron.Schedule // when to look for lost work; [DefaultSpec] if nil
+	Timeout  time.Duration // bound on one tick; [DefaultTimeout] if zero
+
+	Lease       time.Duration // of the workers; [DefaultLease] if zero
+	TaskTimeout time.Duration // bound on a slice's whole run; [DefaultTaskTimeout] if zero
+
+	// NowFunc is the clock that rows are compared with; time.Now if nil.
+	// ElapsedFunc is the one that tells how long something has been seen, from any
+	// moment on, and that nobody sets; the monotonic one if nil.
+	NowFunc     func() time.Time
+	ElapsedFunc func() time.Duration
+
 	Log        *zap.Logger
 	Registerer prometheus.Registerer
 }
@@ -64,8 +80,13 @@ type Options struct {
 type Scheduler struct {
 	opts    Options
 	metrics *metrics
-	claims  claims // only used by the tick
-	failing bool   // the last tick failed; only used by Run
+	failing bool // the last tick failed; only used by Run
+
+	// What ticks remember, and only they use.
+	sights sights
+	doubts bool                  // something may be lost, and the next look tells
+	queues map[string]QueueState // as last registered
+	sweeps int                   // pages swept since the last from the start
 }
 
 // New returns a scheduler that does nothing until [Scheduler.Run].
@@ -73,11 +94,18 @@ func New(o Options) (*Scheduler, error) {
 	if o.Store == nil || o.Queue == nil || o.Log == nil || o.Registerer == nil {
 		return nil, errors.New("scheduler: Store, Queue, Log and Registerer are required")
 	}
-	if o.Timeout < 0 {
-		return nil, fmt.Errorf("scheduler: timeout of a tick is %s, must not be negative", o.Timeout)
+	if o.Timeout < 0 || o.Lease < 0 || o.TaskTimeout < 0 {
+		return nil, errors.New("scheduler: timeout of a tick, lease and timeout of tasks must not be negative")
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
+	o.TaskTimeout = cmp.Or(o.TaskTimeout, DefaultTaskTimeout)
+	if o.NowFunc == nil {
+		o.NowFunc = time.Now
+	}
+	if o.ElapsedFunc == nil {
+		start := time.Now()
+		o.ElapsedFunc = func() time.Duration { return time.Since(start) }
 	}
 	if o.Schedule == nil {
 		var err error
@@ -86,7 +114,7 @@ func New(o Options) (*Scheduler, error) {
 		}
 	}
 	o.Log = o.Log.Named("scheduler")
-	return &Scheduler{opts: o, metrics: newMetrics(o.Registerer), claims: claims{}}, nil
+	return &Scheduler{opts: o, metrics: newMetrics(o.Registerer), sights: sights{}, queues: map[string]QueueState{}}, nil
 }
 
 // Run ticks until ctx ends, and returns nil then. A tick that fails is logged
@@ -99,7 +127,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		}
-		timer := time.NewTimer(time.Until(next))
+		wait := time.Until(next)
+		if s.doubts { // however rare ticks are
+			wait = min(wait, lookAgain)
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()

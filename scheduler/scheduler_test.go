@@ -54,73 +54,14 @@ func runWith(t *testing.T, d time.Duration, o scheduler.Options) {
 func rescues(t *testing.T, reg *prometheus.Registry, want map[string]int) {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("# HELP headroom_scheduler_rescues_total Jobs put back on the queue, by what had become of their task or owner.\n")
+	text.WriteString("# HELP headroom_scheduler_rescues_total Jobs and queues rescued, by what had become of them.\n")
 	text.WriteString("# TYPE headroom_scheduler_rescues_total counter\n")
-	for _, c := range []string{"lease-expired", "never-claimed", "task-dead", "task-missing"} {
+	for _, c := range []string{"lease-expired", "lease-frozen", "never-claimed", "queue-forgotten", "slice-hung",
+		"task-dead", "task-late", "task-missing", "wait-too-long"} {
 		fmt.Fprintf(&text, "headroom_scheduler_rescues_total{cause=%q} %d\n", c, want[c])
 	}
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(text.String()), "headroom_scheduler_rescues_total"); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestATickMendsEachKindOfLoss(t *testing.T) {
-	const own, next = id + ":3:7", id + ":4:7"
-	ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
-	for _, tt := range []struct {
-		name    string
-		job     func(*jobs.Job)
-		task    scheduler.TaskState
-		ticks   int
-		want    map[string]scheduler.TaskState
-		rescued string
-	}{
-		{name: "a live lease is left alone, whatever the task says",
-			job: func(j *jobs.Job) { j.LeaseUntil = time.Now().Add(time.Hour) }, task: scheduler.TaskNone, ticks: 5},
-		{name: "an expired lease gives a new epoch and its task",
-			job: func(j *jobs.Job) { j.LeaseUntil = ago(time.Second) }, task: scheduler.TaskActive, ticks: 5,
-			want:    map[string]scheduler.TaskState{own: scheduler.TaskActive, next: scheduler.TaskPending},
-			rescued: "lease-expired"},
-		{name: "a queued job without a task gets one",
-			job: func(j *jobs.Job) { j.State = jobs.Queued }, task: scheduler.TaskNone, ticks: 5,
-			want: map[string]scheduler.TaskState{own: scheduler.TaskPending}, rescued: "task-missing"},
-		{name: "a waiting job whose task was lost gets it back",
-			job:  func(j *jobs.Job) { j.State, j.WaitUntil = jobs.Waiting, time.Now().Add(time.Hour) },
-			task: scheduler.TaskNone, ticks: 5,
-			want: map[string]scheduler.TaskState{own: scheduler.TaskPending}, rescued: "task-missing"},
-		{name: "an archived task is replaced",
-			job: func(*jobs.Job) {}, task: scheduler.TaskDead, ticks: 5,
-			want: map[string]scheduler.TaskState{own: scheduler.TaskPending}, rescued: "task-dead"},
-		{name: "a pending task is left alone",
-			job: func(j *jobs.Job) { j.UpdatedAt = ago(time.Hour) }, task: scheduler.TaskPending, ticks: 5,
-			want: map[string]scheduler.TaskState{own: scheduler.TaskPending}},
-		{name: "a task just taken may still be claimed, though the row is old",
-			job: func(j *jobs.Job) { j.UpdatedAt = ago(time.Hour) }, task: scheduler.TaskActive, ticks: 3,
-			want: map[string]scheduler.TaskState{own: scheduler.TaskActive}},
-		{name: "a task that nobody claims is taken over",
-			job: func(j *jobs.Job) { j.UpdatedAt = ago(time.Hour) }, task: scheduler.TaskActive, ticks: 4,
-			want:    map[string]scheduler.TaskState{own: scheduler.TaskActive, next: scheduler.TaskPending},
-			rescued: "never-claimed"},
-		{name: "a finished job is nobody's business",
-			job: func(j *jobs.Job) { j.State = jobs.Completed }, task: scheduler.TaskNone, ticks: 5},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue()
-				q.set(id+":3:7", tt.task)
-				reg := run(t, time.Duration(tt.ticks)*2*time.Second+time.Second, newStore(job(tt.job)), q)
-				for _, task := range []string{own, next} {
-					if got := q.tasks[task]; got != tt.want[task] {
-						t.Errorf("task %s is %s, want %s", task, got, tt.want[task])
-					}
-				}
-				want := map[string]int{}
-				if tt.rescued != "" {
-					want[tt.rescued] = 1
-				}
-				rescues(t, reg, want)
-			})
-		})
 	}
 }
 
@@ -153,7 +94,7 @@ func TestARowJustWrittenIsGivenASecond(t *testing.T) {
 			s.set(func(rows map[string]jobs.Job) { rows[id] = job(func(*jobs.Job) {}) })
 		}()
 		run(t, 7*time.Second, s, q)
-		if got, want := q.putAt[id+":3:7"].Sub(start), 4*time.Second; got != want {
+		if got, want := q.putAt[id+":4:7"].Sub(start), 4*time.Second; got != want {
 			t.Errorf("task put %s after the start, want %s: not by the tick half a second after the row", got, want)
 		}
 	})
@@ -163,16 +104,16 @@ func TestClaimingAfterALongWaitInTheQueueIsNoRescue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(job(func(j *jobs.Job) { j.State, j.UpdatedAt = jobs.Queued, time.Now().Add(-time.Hour) }))
 		q := newQueue()
-		q.set(id+":3:7", scheduler.TaskPending)
+		q.set(id+":3:7", scheduler.Task{State: scheduler.TaskPending})
 		go func() {
 			time.Sleep(3900 * time.Millisecond) // the tick at 4 s sees it active, unclaimed
-			q.set(id+":3:7", scheduler.TaskActive)
+			q.set(id+":3:7", scheduler.Task{State: scheduler.TaskActive})
 			time.Sleep(200 * time.Millisecond)
 			s.set(func(rows map[string]jobs.Job) {
 				rows[id] = job(func(j *jobs.Job) { j.LeaseUntil = time.Now().Add(time.Hour) })
 			})
 		}()
-		rescues(t, run(t, time.Minute, s, q), nil)
+		rescues(t, run(t, 13*time.Second, s, q), nil)
 	})
 }
 
@@ -198,8 +139,8 @@ func TestTwoSchedulersMakeOneTask(t *testing.T) {
 			t.Errorf("%d tasks were made for 50 jobs, want one each", q.puts)
 		}
 		for i := range 50 {
-			want := jobs.TaskRef{Job: fmt.Sprint("job", i), Epoch: 3 + int64(1-i%2), Slice: 7}
-			if got := q.tasks[want.TaskID()]; got != scheduler.TaskPending {
+			want := jobs.TaskRef{Job: fmt.Sprint("job", i), Epoch: 4, Slice: 7}
+			if got := q.tasks[want.TaskID()].State; got != scheduler.TaskPending {
 				t.Errorf("task %s is %s, want pending", want.TaskID(), got)
 			}
 		}
@@ -210,10 +151,10 @@ func TestOneFailingJobDoesNotKeepTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(job(func(j *jobs.Job) { j.ID = "bad" }), job(func(j *jobs.Job) { j.ID = "good" }))
 		q := newQueue()
-		q.failState = map[string]error{"bad": errors.New("boom")}
+		q.failLook = map[string]error{"bad": errors.New("boom")}
 		core, logs := observer.New(zap.ErrorLevel)
 		runWith(t, 11*time.Second, scheduler.Options{Store: s, Queue: q, Log: zap.New(core), Registerer: prometheus.NewRegistry()})
-		if q.tasks["good:3:7"] != scheduler.TaskPending {
+		if q.tasks["good:4:7"].State != scheduler.TaskPending {
 			t.Error("the good job was not rescued")
 		}
 		if got := logs.Len(); got != 1 {
@@ -277,7 +218,7 @@ func TestAnOverdueTaskIsShownAndNotTouched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(job(func(j *jobs.Job) { j.State, j.WaitUntil = jobs.Waiting, time.Now() }))
 		q := newQueue()
-		q.set(id+":3:7", scheduler.TaskPending)
+		q.set(id+":3:7", scheduler.Task{State: scheduler.TaskDelayed, Due: time.Now()})
 		reg := run(t, time.Minute, s, q)
 		want := `
 # HELP headroom_scheduler_overdue_jobs Waiting jobs whose moment passed over 30 seconds ago and whose task still waits in the queue.
@@ -316,6 +257,7 @@ func TestNewRefusesWhatCannotRun(t *testing.T) {
 		"no log":           {Store: s, Queue: q, Registerer: prometheus.NewRegistry()},
 		"no registerer":    {Store: s, Queue: q, Log: log},
 		"negative timeout": {Store: s, Queue: q, Log: log, Registerer: prometheus.NewRegistry(), Timeout: -1},
+		"negative lease":   {Store: s, Queue: q, Log: log, Registerer: prometheus.NewRegistry(), Lease: -1},
 	} {
 		if _, err := scheduler.New(o); err == nil {
 			t.Errorf("%s: New accepted it", name)

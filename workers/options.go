@@ -59,6 +59,10 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
+// DefaultTaskTimeout bounds the whole run of a slice that starts new work for
+// sliceTime.
+func DefaultTaskTimeout(sliceTime time.Duration) time.Duration { return max(time.Minute, 3*sliceTime) }
+
 // withDefaults returns o with its zero fields filled, or everything that is
 // wrong with it.
 func (o Options) withDefaults() (Options, error) {
@@ -110,7 +114,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.InFlight = cmp.Or(o.InFlight, 7)
 	o.SliceTime = cmp.Or(o.SliceTime, 5*time.Second)
 	o.Lease = cmp.Or(o.Lease, 5*time.Second)
-	o.TaskTimeout = cmp.Or(o.TaskTimeout, max(time.Minute, 3*o.SliceTime))
+	o.TaskTimeout = cmp.Or(o.TaskTimeout, DefaultTaskTimeout(o.SliceTime))
 	o.ParseTime = cmp.Or(o.ParseTime, 5*time.Second)
 	o.Scale = cmp.Or(o.Scale, 1)
 	o.FailureBudget = cmp.Or(o.FailureBudget, 20)

@@ -234,6 +234,7 @@ func (a *App) addScheduler() error {
 		Store:    a.store,
 		Queue:    queues,
 		Schedule: schedule, Log: a.opts.Log, Registerer: a.opts.Registry,
+		Lease: a.cfg.Worker.Lease, TaskTimeout: workers.DefaultTaskTimeout(a.cfg.Worker.Slice),
 	})
 	if err != nil {
 		return err

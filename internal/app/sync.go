@@ -35,11 +35,11 @@ func queuesByKind(c *clients, cfg config.Config) byKind {
 
 // queues are those that the scheduler watches, by kind of job.
 func (a *App) queues() scheduler.Queues {
-	inspector := asynq.NewInspectorFromRedisClient(a.redis.short)
+	live := scheduler.NewAsynqQueue(syncQueue(a.redis, a.cfg), a.redis.short)
 	return scheduler.Queues{
-		jobs.MailBackfill: scheduler.NewAsynqQueue(inspector, a.backfillQueue(), a.redis.short),
-		jobs.MailSync:     scheduler.NewAsynqQueue(inspector, syncQueue(a.redis, a.cfg), a.redis.short),
-		jobs.CalendarSync: scheduler.NewAsynqQueue(inspector, syncQueue(a.redis, a.cfg), a.redis.short),
+		jobs.MailBackfill: scheduler.NewAsynqQueue(a.backfillQueue(), a.redis.short),
+		jobs.MailSync:     live,
+		jobs.CalendarSync: live,
 	}
 }
 

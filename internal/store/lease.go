@@ -170,18 +170,19 @@ func (x *tx) hasPending(ctx context.Context, r *row) (bool, error) {
 	return err == nil, err
 }
 
-// TakeOver gives the owner of a job up for dead: the same slice is due again
-// under the next epoch. A job that is wanted in another state is there now. It
-// fails with [jobs.ErrStale] when the job has left the epoch that the caller saw,
-// is paused or has ended.
-func (s *Store) TakeOver(ctx context.Context, id string, epoch int64) (jobs.Job, error) {
+// TakeOver gives the owner of a job, or its task, up for dead: the same slice is
+// due again under the next epoch. A job that is wanted in another state is there
+// now. It fails with [jobs.ErrStale] when anything was written to the job since it
+// was as seen, or when it is paused or has ended: of any number of callers who have
+// seen the same, one takes it over.
+func (s *Store) TakeOver(ctx context.Context, seen jobs.Job) (jobs.Job, error) {
 	var job jobs.Job
 	err := s.write(ctx, func(ctx context.Context, x *tx) error {
-		r, err := x.load(ctx, id)
+		r, err := x.load(ctx, seen.ID)
 		if err != nil {
 			return err
 		}
-		if r.Epoch != epoch || !r.State.Live() {
+		if r.Ref() != seen.Ref() || !r.LeaseUntil.Equal(seen.LeaseUntil) || !r.UpdatedAt.Equal(seen.UpdatedAt) || !r.State.Live() {
 			return r.stale()
 		}
 		r.Epoch++
@@ -193,7 +194,7 @@ func (s *Store) TakeOver(ctx context.Context, id string, epoch int64) (jobs.Job,
 		return nil
 	})
 	if err != nil {
-		return jobs.Job{}, fmt.Errorf("take over %s at epoch %d: %w", id, epoch, err)
+		return jobs.Job{}, fmt.Errorf("take over %s at epoch %d: %w", seen.ID, seen.Epoch, err)
 	}
 	return job, nil
 }

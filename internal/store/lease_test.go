@@ -151,22 +151,26 @@ func TestFinishEndsAJob(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	s, job := claimed(t)
 	ctx := t.Context()
-	taken := must[jobs.Job](t)(s.TakeOver(ctx, job.ID, 1))
+	renewed := must[jobs.Job](t)(s.Renew(ctx, job.Ref(), 2*hour))
+	if _, err := s.TakeOver(ctx, job); !errors.Is(err, jobs.ErrStale) {
+		t.Errorf("TakeOver of a job as it was before its owner renewed the lease = %v, want ErrStale", err)
+	}
+	taken := must[jobs.Job](t)(s.TakeOver(ctx, renewed))
 	if taken.Epoch != 2 || !taken.LeaseUntil.IsZero() || taken.State != jobs.Running {
 		t.Errorf("taken over = %+v", taken)
 	}
-	if _, err := s.TakeOver(ctx, job.ID, 1); !errors.Is(err, jobs.ErrStale) {
+	if _, err := s.TakeOver(ctx, renewed); !errors.Is(err, jobs.ErrStale) {
 		t.Errorf("a second TakeOver = %v, want ErrStale", err)
 	}
 	if _, err := s.Renew(ctx, job.Ref(), hour); !errors.Is(err, jobs.ErrStale) {
 		t.Errorf("the old owner renews: %v, want ErrStale", err)
 	}
 	taken = must[jobs.Job](t)(s.Claim(ctx, taken.Ref(), hour))
-	must[jobs.Job](t)(s.Finish(ctx, taken.Ref(), jobs.Finish{State: jobs.Failed}))
-	if _, err := s.TakeOver(ctx, job.ID, 2); !errors.Is(err, jobs.ErrStale) {
+	ended := must[jobs.Job](t)(s.Finish(ctx, taken.Ref(), jobs.Finish{State: jobs.Failed}))
+	if _, err := s.TakeOver(ctx, ended); !errors.Is(err, jobs.ErrStale) {
 		t.Errorf("TakeOver of an ended job = %v, want ErrStale", err)
 	}
-	if _, err := s.TakeOver(ctx, "backfill:bob@example.com", 1); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := s.TakeOver(ctx, jobs.Job{ID: "backfill:bob@example.com", Epoch: 1}); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("TakeOver of no job = %v, want ErrNotFound", err)
 	}
 }

@@ -177,7 +177,7 @@ func TestADeadOwnersJobComesWhereItIsWanted(t *testing.T) {
 	for name, found := range map[string]func(*store.Store, context.Context, jobs.Job) (jobs.Job, error){
 		"claim": claim,
 		"take over": func(s *store.Store, ctx context.Context, job jobs.Job) (jobs.Job, error) {
-			return s.TakeOver(ctx, job.ID, job.Epoch)
+			return s.TakeOver(ctx, job)
 		},
 		"asked for after its death": func(s *store.Store, ctx context.Context, job jobs.Job) (jobs.Job, error) {
 			got, _, err := s.Cancel(ctx, job.ID)
@@ -192,8 +192,8 @@ func TestADeadOwnersJobComesWhereItIsWanted(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			must[jobs.Job](t)(s.Renew(ctx, job.Ref(), -time.Second))
-			got := must[jobs.Job](t)(found(s, ctx, job))
+			expired := must[jobs.Job](t)(s.Renew(ctx, job.Ref(), -time.Second))
+			got := must[jobs.Job](t)(found(s, ctx, expired))
 			if got.State != jobs.Cancelled || got.Wanted != "" || got.Epoch != job.Epoch+1 {
 				t.Errorf("the job = %+v, want it cancelled under the next epoch", got)
 			}
