@@ -128,12 +128,14 @@ func (c *Calendar) apply(change CalendarChange) (*Event, error) {
 	if has, asked := needs[change.Op]; asked && !has {
 		return nil, fmt.Errorf("op %s lacks what it needs: add and update an event, move a start, split an original", change.Op)
 	}
-	switch change.Op {
-	case "add":
-		var e Event
+	var e Event // as far as it goes: add needs all of it, update and split a part
+	if change.Event != nil {
 		if err := decodeStrict(change.Event, &e); err != nil {
 			return nil, err
 		}
+	}
+	switch change.Op {
+	case "add":
 		if e.Start == nil || e.End == nil {
 			return nil, errors.New("an event needs a start and an end")
 		}
@@ -171,7 +173,7 @@ var calendarOps = []string{
 	"expire-token", "expire-page-tokens", "expire-list-token", "forget-changes", "add-calendar",
 }
 
-// patcher merges JSON into an event; what cannot be merged leaves it as it was.
+// patcher merges JSON that was checked into an event.
 func patcher(patch json.RawMessage) func(*Event) {
 	return func(e *Event) {
 		if len(patch) == 0 {

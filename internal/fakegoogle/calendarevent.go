@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,8 +37,16 @@ type Event struct {
 	ICalUID            string          `json:"iCalUID,omitempty"`
 	Sequence           int             `json:"sequence,omitempty"`
 	Attendees          []EventAttendee `json:"attendees,omitempty"`
+	AttendeesOmitted   bool            `json:"attendeesOmitted,omitempty"`
+	HangoutLink        string          `json:"hangoutLink,omitempty"`
+	AnyoneCanAddSelf   bool            `json:"anyoneCanAddSelf,omitempty"`
+	GuestsCanModify    bool            `json:"guestsCanModify,omitempty"`
+	PrivateCopy        bool            `json:"privateCopy,omitempty"`
+	Locked             bool            `json:"locked,omitempty"`
 	Reminders          *EventReminders `json:"reminders,omitempty"`
 	EventType          string          `json:"eventType,omitempty"`
+
+	ExtendedProperties *EventProperties `json:"extendedProperties,omitempty"`
 }
 
 // An EventTime is a day, or a moment with the zone it is kept in. An end that is
@@ -77,6 +86,28 @@ type EventReminders struct {
 type EventReminder struct {
 	Method  string `json:"method,omitempty"`
 	Minutes int    `json:"minutes"`
+}
+
+// EventProperties are what programs note in an event: for this copy of it alone,
+// or for all who were invited.
+type EventProperties struct {
+	Private map[string]string `json:"private,omitempty"`
+	Shared  map[string]string `json:"shared,omitempty"`
+}
+
+// have reports whether the properties have all of these, each NAME=VALUE.
+func (p *EventProperties) have(private, shared []string) bool {
+	if p == nil {
+		return len(private) == 0 && len(shared) == 0
+	}
+	has := func(in map[string]string, wanted []string) bool {
+		return !slices.ContainsFunc(wanted, func(w string) bool {
+			name, value, _ := strings.Cut(w, "=")
+			got, ok := in[name]
+			return !ok || got != value
+		})
+	}
+	return has(p.Private, private) && has(p.Shared, shared)
 }
 
 // The statuses of an event.

@@ -38,6 +38,8 @@ type eventQuery struct {
 	uid         string
 	words       string
 	types       []string
+	private     []string // properties, each NAME=VALUE
+	shared      []string
 	token       syncToken
 	givesToken  bool
 }
@@ -54,6 +56,7 @@ func (c *Calendar) query(q ask) (eventQuery, *apiError) {
 	query := eventQuery{
 		since: -1, zone: c.zone, orderBy: q.Get("orderBy"), uid: q.Get("iCalUID"),
 		words: strings.ToLower(q.Get("q")), types: q.Values["eventTypes"],
+		private: q.Values["privateExtendedProperty"], shared: q.Values["sharedExtendedProperty"],
 	}
 	var bad *apiError
 	if query.single, bad = boolParam(q.Values, "singleEvents"); bad != nil {
@@ -225,6 +228,9 @@ func (c *Calendar) alive(id string) bool {
 // about reports whether an event has what a query looks for in it.
 func (query eventQuery) about(e *Event) bool {
 	if query.uid != "" && e.ICalUID != query.uid || len(query.types) > 0 && !slices.Contains(query.types, e.EventType) {
+		return false
+	}
+	if !e.ExtendedProperties.have(query.private, query.shared) {
 		return false
 	}
 	text := strings.ToLower(strings.Join([]string{e.Summary, e.Description, e.Location}, "\n"))

@@ -3,6 +3,8 @@ package fakegoogle
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,10 +38,8 @@ func (c *Calendar) importICS(text []byte) (problems []string) {
 	for _, child := range exceptions { // after all masters, wherever they stand
 		i.try(child, i.exception)
 	}
-	for _, name := range []string{ical.CompToDo, ical.CompJournal, ical.CompFreeBusy, ical.CompAlarm} {
-		if others[name] > 0 {
-			f.report("%d %s left out: a calendar of Google's has events only", others[name], name)
-		}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		f.report("%d %s left out: a calendar of Google's has events only", others[name], name)
 	}
 	return f.problems
 }

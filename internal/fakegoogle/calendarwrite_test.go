@@ -194,7 +194,9 @@ func TestDeletedEventsAreShownOnDemand(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	c := primary(t, server)
 	gone := mustAdd(t, c, meeting("gone", "2026-03-02T09:00:00", 0))
-	series := mustAdd(t, c, meeting("m", "2026-03-02T09:00:00", 3))
+	noted := meeting("m", "2026-03-02T09:00:00", 3)
+	noted.ExtendedProperties = &fakegoogle.EventProperties{Private: map[string]string{"a": "b"}}
+	series := mustAdd(t, c, noted)
 	occurrence := c.OccurrenceID(series.ID, *at("2026-03-03T09:00:00"))
 	if err := errors.Join(c.Cancel(gone.ID), c.Cancel(occurrence)); err != nil {
 		t.Fatal(err)
@@ -209,6 +211,8 @@ func TestDeletedEventsAreShownOnDemand(t *testing.T) {
 		{events.List("primary").UpdatedMin(time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)), []string{gone.ID, series.ID, occurrence}},
 		{events.List("primary").SingleEvents(true), []string{series.ID + "_20260302T080000Z", series.ID + "_20260304T080000Z"}},
 		{events.List("primary").TimeMin("2026-03-05T00:00:00Z"), []string{occurrence}},
+		{events.List("primary").PrivateExtendedProperty("a=b").TimeMax("2026-03-03T00:00:00Z"), []string{series.ID, occurrence}},
+		{events.List("primary").PrivateExtendedProperty("a=c"), nil},
 		{events.List("primary").ICalUID(gone.ICalUID).ShowDeleted(true), []string{gone.ID}},
 	} {
 		list, err := test.call.Do()
