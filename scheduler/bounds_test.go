@@ -24,10 +24,11 @@ func (c *clock) set(d time.Duration) *clock {
 	return c
 }
 
-// own is an owner at work: it renews a lease of 5 s every second, on the clock c,
-// and works on the job in between, until the test is over or it has lost it.
+// own is an owner at work: it renews a lease of 5 s every second, between ticks, on
+// the clock c, and works on the job, until the test is over or it has lost it.
 func own(t *testing.T, s *memStore, c *clock, work func(*jobs.Job)) {
 	t.Helper()
+	time.Sleep(300 * time.Millisecond)
 	for range 600 {
 		lost := false
 		s.set(func(rows map[string]jobs.Job) {
