@@ -113,3 +113,10 @@ type EventQuery struct {
 	Limit   int    // 0: as the store likes
 	Deleted bool   // tombstones too
 }
+
+// A CountedCalendar is a calendar and how many events, series and changed
+// occurrences are stored of it, without those that were deleted or cancelled.
+type CountedCalendar struct {
+	Calendar
+	Events int64 `json:"events"`
+}

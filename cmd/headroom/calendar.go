@@ -16,9 +16,9 @@ import (
 func newCalendar(g *globals) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "calendar",
-		Short:   "Keep calendars in step",
+		Short:   "Keep calendars in step, read and export them",
 		Example: "  headroom calendar sync ann@example.com --watch",
-	}, newCalendarSync(g))
+	}, newCalendarList(g), newCalendarEvents(g), newCalendarExport(g), newCalendarSync(g))
 }
 
 // calendarsSynced is a sync of calendars that was asked for, and with --watch how

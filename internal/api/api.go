@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"time"
 
+	"headroom/internal/agenda"
 	"headroom/jobs"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -53,6 +54,10 @@ type Backend interface {
 	Messages(ctx context.Context, email string, f jobs.MessageFilter, afterID string, limit int) ([]jobs.Message, error)
 	Message(ctx context.Context, email, id string) (jobs.Message, error)
 	OpenMessage(ctx context.Context, email, id string) (jobs.Message, io.ReadCloser, error)
+
+	Calendars(ctx context.Context, email string) ([]jobs.CountedCalendar, error)
+	Events(ctx context.Context, email, calendar string, q jobs.EventQuery) ([]jobs.Event, error)
+	Occurrences(ctx context.Context, email, calendar string, from, to time.Time) ([]agenda.Occurrence, []agenda.Problem, error)
 
 	// Status is the HTTP status for an error of the backend's own, or 0.
 	Status(err error) int
@@ -98,6 +103,7 @@ func New(o Options) *API {
 	a.addBackfills()
 	a.addSteering()
 	a.addMessages()
+	a.addCalendars()
 	a.describe()
 	a.handler = a.guard(a.route())
 	return a

@@ -22,7 +22,15 @@ var descriptions = map[string]map[string]string{
 		"skipped": "Seen to be outside the filter.", "failed": "Given up; see the failures.",
 		"parse_failed": "Stored, but no mail reader understands them; part of stored.", "bytes": "Of raw messages stored.",
 	},
-	"Message":       {"sha256": "Of the raw message; empty while its body is not stored.", "size": "Of the raw message, in bytes."},
+	"Message": {"sha256": "Of the raw message; empty while its body is not stored.", "size": "Of the raw message, in bytes."},
+	"Event": {
+		"status": "As Google last said.", "series": "The id of the series that this is an occurrence of.",
+		"original_start": "When it would have begun: a date, or a moment.", "event": "As Google gave it.", "deleted_at": "Since when it is known to be deleted.",
+	},
+	"Occurrence": {
+		"id": "As Google names it.", "series": "The id of the event that repeats.", "end": "Exclusive.",
+		"original": "When it would have begun, where it differs from its series.",
+	},
 	"FailureFilter": {"ids": "At most 1000.", "reason": "Exactly as listed.", "given_up": "Only those that are not tried again by themselves."},
 }
 

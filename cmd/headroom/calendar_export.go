@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"headroom/config"
+	"headroom/internal/agenda"
+	"headroom/internal/app"
+	"headroom/internal/export"
+	"headroom/internal/store"
+	"headroom/jobs"
+
+	"github.com/spf13/cobra"
+)
+
+// formatICS is the one format of an export of calendars.
+const formatICS = "ics"
+
+// exportedCalendar is a calendar that was written to a file.
+type exportedCalendar struct {
+	Calendar string `json:"calendar"`
+	Path     string `json:"path"`
+	Events   int    `json:"events"`
+}
+
+func newCalendarExport(g *globals) *cobra.Command {
+	to := exportFlags{}
+	cmd := &cobra.Command{
+		Use:   "export ACCOUNT [CALENDAR] --out FILE|FOLDER",
+		Short: "Write stored calendars to iCalendar files",
+		Long: `Write calendars that are stored to iCalendar files for other programs: the one
+named by its id or as "primary" to a file, or to stdout for --out -; all of an
+account to a folder, each to ID.ics.
+
+A file has its time zones, its events, its series with their rules, and the
+occurrences that differ from their series. Cancelled occurrences are dates that
+their series leaves out. Deleted events are not there. A file has its name only
+when it is whole.
+
+Exit codes: 0 exported, 1 failed or an event is not understood, which is left out,
+2 wrong usage or settings.`,
+		Example: `  headroom calendar export ann@example.com primary --out ann.ics
+  headroom calendar export ann@example.com --out calendars/`,
+		Args: arguments(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkICS(to, len(args) > 1, g.json); err != nil {
+				return err
+			}
+			return withCalendars(cmd, g, args, func(ctx context.Context, _ config.Config, s *store.Store, all []jobs.Calendar) error {
+				return to.exportCalendars(ctx, cmd, g, s, all, len(args) > 1)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&to.format, "format", formatICS, "`FORMAT`: ics is the only one")
+	flags.StringVarP(&to.out, "out", "o", "", "`FILE` for one calendar, or folder for all")
+	flags.BoolVar(&to.overwrite, "overwrite", false, "replace files that are there, each when the new one is whole")
+	return cmd
+}
+
+func checkICS(f exportFlags, one, json bool) error {
+	switch {
+	case f.format != formatICS:
+		return usagef("--format %q is none; there is ics", f.format)
+	case f.out == "":
+		return usagef("--out is missing: a file for one calendar, or a folder for all")
+	case f.out == "-" && !one:
+		return usagef("only one calendar goes to stdout; name it, or a folder with --out")
+	case f.out == "-" && json:
+		return usagef("the calendar goes to stdout; leave out --json")
+	}
+	if info, err := os.Stat(f.out); err == nil && info.IsDir() == one {
+		if one {
+			return usagef("--out %s is a folder; name a file in it, or leave out the calendar", f.out)
+		}
+		return usagef("--out %s is a file; name a folder for all calendars, or one calendar", f.out)
+	}
+	return nil
+}
+
+func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, all []jobs.Calendar, one bool) error {
+	if !one {
+		if err := os.MkdirAll(f.out, 0o700); err != nil {
+			return fmt.Errorf("make the folder of the export: %w", err)
+		}
+	}
+	done, problems := []exportedCalendar{}, []agenda.Problem{}
+	for _, c := range all {
+		a, _, err := app.AgendaOf(ctx, s, c)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, a.Problems()...)
+		if f.out == "-" {
+			_, err := a.WriteICS(cmd.OutOrStdout())
+			return errors.Join(err, notUnderstood(cmd, problems))
+		}
+		path := f.out
+		if !one {
+			path = export.ICSPath(f.out, c.ID)
+		}
+		n, err := export.ICSFile(a, path, f.overwrite)
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s exists already; name another file or folder, or replace it with --overwrite", path)
+		}
+		if err != nil {
+			return err
+		}
+		done = append(done, exportedCalendar{c.ID, path, n})
+	}
+	if g.json {
+		return errors.Join(printJSON(cmd, done), notUnderstood(cmd, problems))
+	}
+	for _, e := range done {
+		cmd.Printf("exported %d events of %s to %s\n", e.Events, e.Calendar, e.Path)
+	}
+	return notUnderstood(cmd, problems)
+}

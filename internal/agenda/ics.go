@@ -1,0 +1,240 @@
+package agenda
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"headroom/jobs"
+
+	"github.com/emersion/go-ical"
+)
+
+// WriteICS writes the calendar as iCalendar: a VTIMEZONE for every zone that is
+// used, a VEVENT for every event, series and occurrence that differs from its
+// series. A cancelled occurrence is an EXDATE of its series, which every reader
+// understands. It returns how many VEVENTs there are.
+//
+// The same events give the same bytes.
+func (a *Agenda) WriteICS(w io.Writer) (int, error) {
+	c := ical.NewCalendar()
+	c.Props.SetText(ical.PropVersion, "2.0")
+	c.Props.SetText(ical.PropProductID, "-//Headroom//Headroom//EN")
+	c.Props.SetText(ical.PropCalendarScale, "GREGORIAN")
+	c.Props.SetText("X-WR-CALNAME", clean(cmp.Or(a.calendar.Summary, a.calendar.ID)))
+	c.Props.SetText("X-WR-TIMEZONE", a.zone.String())
+	f := &icsFile{zones: map[string]*zoneUse{}}
+	f.use(a.zone.String(), time.Time{})
+	for _, e := range a.singles {
+		f.event(e, e.ICalUID)
+	}
+	for _, s := range a.series {
+		f.series(s)
+	}
+	c.Children = append(f.timezones(), f.events...)
+	return len(f.events), ical.NewEncoder(&folder{w}).Encode(c)
+}
+
+// An icsFile collects what a file is made of.
+type icsFile struct {
+	events []*ical.Component
+	zones  map[string]*zoneUse
+}
+
+// zoneUse is from when to when a zone is used.
+type zoneUse struct{ first, last time.Time }
+
+// use notes that a moment is written in a zone; a zero one is none.
+func (f *icsFile) use(zone string, at time.Time) {
+	u := f.zones[zone]
+	if u == nil {
+		u = &zoneUse{}
+		f.zones[zone] = u
+	}
+	if at.IsZero() {
+		return
+	}
+	if u.first.IsZero() || at.Before(u.first) {
+		u.first = at
+	}
+	if at.After(u.last) {
+		u.last = at
+	}
+}
+
+// unused is the year for which a zone is described that no time is written in.
+var unused = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (f *icsFile) timezones() (all []*ical.Component) {
+	var names []string
+	for name := range f.zones {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		u := f.zones[name]
+		if u.first.IsZero() {
+			u.first, u.last = unused, unused
+		}
+		if zone, err := time.LoadLocation(name); err == nil {
+			all = append(all, timezone(zone, u.first, u.last))
+		}
+	}
+	return all
+}
+
+// time writes a time of an event.
+func (f *icsFile) time(c *ical.Component, name string, w When) {
+	prop := f.when(name, w)
+	c.Props.Set(prop)
+}
+
+func (f *icsFile) when(name string, w When) *ical.Prop {
+	prop := ical.NewProp(name)
+	if w.Date != "" {
+		prop.SetValueType(ical.ValueDate)
+		prop.Value = strings.ReplaceAll(w.Date, "-", "")
+		return prop
+	}
+	zone, err := time.LoadLocation(w.Zone)
+	if err != nil || zone == time.UTC || w.Zone == "" {
+		prop.Value = w.Time.UTC().Format(utcLayout)
+		return prop
+	}
+	f.use(w.Zone, w.Time)
+	prop.Params.Set(ical.ParamTimezoneID, w.Zone)
+	prop.Value = w.Time.In(zone).Format(localLayout)
+	return prop
+}
+
+const utcLayout = "20060102T150405Z"
+
+// series writes a series and its exceptions.
+func (f *icsFile) series(s *series) {
+	c := f.event(s.event, s.ICalUID)
+	for _, text := range s.Recurrence {
+		f.recurrence(c, s, text)
+	}
+	for _, e := range s.exceptions {
+		if e.stored.Cancelled() {
+			if !e.original.IsZero() {
+				c.Props.Add(f.when(ical.PropExceptionDates, s.like(e.original)))
+			}
+			continue
+		}
+		exception := f.event(e, cmp.Or(s.ICalUID, e.ICalUID))
+		if !e.original.IsZero() {
+			f.time(exception, ical.PropRecurrenceID, s.like(e.original))
+		}
+	}
+}
+
+// like is the original start of an exception in the form of the series' own start,
+// as RFC 5545 asks for.
+func (s *series) like(w When) When {
+	switch {
+	case s.allDay():
+		return When{Date: s.key(w)}
+	case w.Date == "":
+		return When{Time: w.Time, Zone: s.start.Zone}
+	}
+	at, err := s.date(strings.ReplaceAll(w.Date, "-", ""), "")
+	if err != nil {
+		return w
+	}
+	return s.at(at)
+}
+
+// recurrence writes a line of a series' recurrence: lists in the form of its start,
+// rules with their end so. What cannot be read is written as it is.
+func (f *icsFile) recurrence(c *ical.Component, s *series, text string) {
+	l, err := readLine(text)
+	if err != nil {
+		return
+	}
+	prop := &ical.Prop{Name: l.name, Params: ical.Params{}, Value: clean(l.value)}
+	switch l.name {
+	case "RRULE", "EXRULE":
+		if option, err := s.option(l.value); err == nil && !option.Until.IsZero() {
+			prop.Value = withEnd(l.value, s, option.Until)
+		}
+		c.Props.Add(prop)
+	case "RDATE", "EXDATE":
+		all, err := s.dates(l)
+		if err != nil || l.params["VALUE"] == "PERIOD" {
+			for name, value := range l.params {
+				if name != "" {
+					prop.Params.Set(name, clean(value))
+				}
+			}
+			c.Props.Add(prop)
+			return
+		}
+		for _, at := range all {
+			c.Props.Add(f.when(l.name, s.at(at)))
+		}
+	}
+}
+
+// withEnd is a rule whose end is of the kind of the series' start: a day, or a
+// moment in UTC.
+func withEnd(rule string, s *series, wall time.Time) string {
+	end := wall.Format("20060102")
+	if !s.allDay() {
+		end = instant(wall, s.zone).UTC().Format(utcLayout)
+	}
+	parts := strings.Split(strings.Trim(rule, "; "), ";")
+	for i, part := range parts {
+		if strings.HasPrefix(strings.ToUpper(strings.TrimSpace(part)), "UNTIL=") {
+			parts[i] = "UNTIL=" + end
+		}
+	}
+	return strings.Join(parts, ";")
+}
+
+// clean takes out what no line may have.
+func clean(text string) string {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// A folder breaks lines of more than 75 bytes, as RFC 5545 has it. It is written
+// to line by line.
+type folder struct{ w io.Writer }
+
+func (f *folder) Write(line []byte) (int, error) {
+	const most = 75
+	var out []byte
+	rest := line
+	for width := most; len(rest)-len("\r\n") > width; width = most - 1 {
+		n := width
+		for n > 1 && !utf8.RuneStart(rest[n]) {
+			n--
+		}
+		out = append(append(out, rest[:n]...), "\r\n "...)
+		rest = rest[n:]
+	}
+	if _, err := f.w.Write(append(out, rest...)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// stamp is when the event was last changed, or made.
+func stamp(stored jobs.Event, created string) time.Time {
+	if !stored.Updated.IsZero() {
+		return stored.Updated.UTC()
+	}
+	if at, err := time.Parse(time.RFC3339, created); err == nil {
+		return at.UTC()
+	}
+	return time.Unix(0, 0).UTC()
+}
