@@ -212,15 +212,12 @@ func (c costsRun) report(fake *fakegoogle.Server, job jobs.Job) CostsReport {
 		Brought: c.brought(job), Limit: user.Limit, Least: c.least, Most: round(c.most), Refused: user.Refused,
 	}
 	var first, last time.Time
-	gets := 0
 	for call := range fake.Select(fakegoogle.Filter{User: costsUser}) {
+		if c.format == jobs.FormatMetadataFirst && call.Format == string(jobs.FormatRaw) { // of the second pass
+			break
+		}
 		if first.IsZero() {
 			first = call.At
-		}
-		if call.Method == "gmail.users.messages.get" {
-			if gets++; gets > c.messages { // of the second pass
-				break
-			}
 		}
 		last = call.At
 		r.Units += call.Units
