@@ -88,18 +88,25 @@ scheduler: {tick: "@every 1s"}
 web: {listen: "127.0.0.1:0"}
 log: {level: info}
 `, o.Scale, url, o.UserLimit, rds.URL(), dir, dir)
-	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r.cfg, err = config.Load(config.Options{Path: r.config}); err != nil {
-		t.Fatal(err)
-	}
+	r.setConfig(text)
 	for email := range mailboxes {
 		if _, err := app.AddAccount(t.Context(), r.cfg, email, "main", zaptest.NewLogger(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return r
+}
+
+// setConfig writes the settings file and reads it.
+func (r *rig) setConfig(text string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	var err error
+	if r.cfg, err = config.Load(config.Options{Path: r.config}); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // run runs a process of some roles until the test ends.
