@@ -20,7 +20,7 @@ func TestCostsRun(t *testing.T) {
 		units  int64
 	}{
 		{"raw", "", 120*60 + 6},
-		{"metadata first", jobs.FormatMetadataFirst, 120*20 + 6}, // or a little less, by whole threads
+		{"metadata first", jobs.FormatMetadataFirst, 120*20 + 6}, // or less, by whole threads
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -29,7 +29,7 @@ func TestCostsRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Brought != 120 || r.Units < test.units*9/10 || r.Units > test.units+60 || r.Limit != 60_000 || r.Refused != 0 || over != 0 {
+			if r.Brought != 120 || r.Units < test.units*8/10 || r.Units > test.units+60 || r.Limit != 60_000 || r.Refused != 0 || over != 0 {
 				t.Errorf("%+v, %d over the limit; want 120 messages for some %d units", r, over, test.units)
 			}
 			if r.Minutes <= 0 || r.Used < 0.99*float64(r.Units)/60_000/r.Minutes || r.Used > 1.01*float64(r.Units)/60_000/r.Minutes {
