@@ -24,6 +24,7 @@ type Config struct {
 	Scheduler Scheduler `yaml:"scheduler"`
 	Fairness  Fairness  `yaml:"fairness"`
 	Sync      Sync      `yaml:"sync"`
+	Schedules Schedules `yaml:"schedules"`
 	Web       Web       `yaml:"web"`
 	Metrics   Metrics   `yaml:"metrics"`
 	Log       Log       `yaml:"log"`

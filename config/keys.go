@@ -12,15 +12,20 @@ import (
 
 // Keys lists the dotted key of every setting, in the order of the types. Names
 // that the user chooses appear as <name> (of a project), <list> (of a price list),
-// <method> (of an API), <class> and <tenant>.
+// <method> (of an API), <class>, <schedule>,
+// <tenant> and <account>.
 func Keys() []string {
 	var keys []string
 	walkKeys(reflect.TypeFor[Config](), "", func(key string, _ reflect.Type) { keys = append(keys, key) })
 	return keys
 }
 
-// tenantType is what the names of tenants stand for, which may hold dots.
+// tenantType is what the names of tenants stand for.
 var tenantType = reflect.TypeFor[Tenant]()
+
+// dotted lists what names stand for that may hold dots. One part of a key follows
+// them.
+var dotted = map[reflect.Type]bool{tenantType: true, reflect.TypeFor[TenantSchedule](): true, reflect.TypeFor[AccountSchedule](): true}
 
 // costType is a setting of its own, although it is a struct.
 var costType = reflect.TypeFor[Cost]()
@@ -41,8 +46,12 @@ func walkKeys(t reflect.Type, path string, visit func(string, reflect.Type)) {
 			name = "<method>"
 		case reflect.TypeFor[Class]():
 			name = "<class>"
-		case tenantType:
+		case tenantType, reflect.TypeFor[TenantSchedule]():
 			name = "<tenant>"
+		case reflect.TypeFor[AccountSchedule]():
+			name = "<account>"
+		case reflect.TypeFor[Schedule]():
+			name = "<schedule>"
 		}
 		walkKeys(t.Elem(), joinKey(path, name), visit)
 	default:
@@ -67,7 +76,7 @@ func set(v reflect.Value, key []string, text string) error {
 		if v.Type().Elem() == costType {
 			key = []string{strings.Join(key, ".")} // the dots are the method's
 		}
-		if last := len(key) - 1; v.Type().Elem() == tenantType && last > 0 {
+		if last := len(key) - 1; dotted[v.Type().Elem()] && last > 0 {
 			key = []string{strings.Join(key[:last], "."), key[last]}
 		}
 		elem := reflect.New(v.Type().Elem()).Elem()

@@ -64,6 +64,7 @@ type SnapshotPhase string
 
 // The phases of a snapshot, in their order.
 const (
+	SnapshotAsked  SnapshotPhase = "asked"  // it was asked for, and has yet to begin
 	SnapshotIDs    SnapshotPhase = "ids"    // every id is listed, spam and trash too
 	SnapshotLabels SnapshotPhase = "labels" // the ids of each label are listed
 	SnapshotMerge  SnapshotPhase = "merge"  // what was listed is written to the rows

@@ -4,20 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"headroom/jobs"
 )
 
 // A SyncStore knows which mailboxes a live sync is due for.
 type SyncStore interface {
-	// DueSyncs returns the accounts whose sync should start now, the interval
-	// being that between two of one account.
-	DueSyncs(ctx context.Context, interval time.Duration) ([]string, error)
+	// DueSyncs returns the accounts whose sync should start now, mostly because it
+	// was asked for.
+	DueSyncs(ctx context.Context) ([]string, error)
 	// StartSync starts one, and says whether it was not under way already.
 	StartSync(ctx context.Context, account string) (job jobs.Job, started bool, err error)
 }
@@ -43,13 +45,16 @@ type SyncOptions struct {
 	Store      SyncStore
 	Calendars  CalendarSyncStore // of calendars as well; none if nil
 	Queue      Putter
-	Interval   time.Duration // between two syncs of a mailbox; 0: only those that were asked for
 	Tick       time.Duration // between two looks; a second if zero
 	Log        *zap.Logger
 	Registerer prometheus.Registerer
 }
 
-// Syncs makes live syncs start when they are due. Any number of them may run:
+// startsAtOnce is how many syncs are started side by side: the store writes down
+// what comes together in one transaction.
+const startsAtOnce = 16
+
+// Syncs makes syncs start that [Schedules], pushes or people ask for. Any number of them may run:
 // the job's row makes each sync once.
 type Syncs struct {
 	opts    SyncOptions
@@ -63,8 +68,8 @@ func NewSyncs(o SyncOptions) (*Syncs, error) {
 	if o.Store == nil || o.Queue == nil || o.Log == nil || o.Registerer == nil {
 		return nil, errors.New("scheduler: Store, Queue, Log and Registerer of syncs are required")
 	}
-	if o.Interval < 0 || o.Tick < 0 {
-		return nil, errors.New("scheduler: interval and tick of syncs must not be negative")
+	if o.Tick < 0 {
+		return nil, errors.New("scheduler: tick of syncs must not be negative")
 	}
 	if o.Tick == 0 {
 		o.Tick = time.Second
@@ -95,7 +100,7 @@ func (s *Syncs) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		err := s.look(ctx)
+		err := s.Look(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.failed.Inc()
 			if !s.failing { // a row of them is said once
@@ -106,11 +111,11 @@ func (s *Syncs) Run(ctx context.Context) error {
 	}
 }
 
-// look starts what is due. One account's error does not keep the others waiting.
-func (s *Syncs) look(ctx context.Context) error {
+// Look is one tick: it starts what is due. One account's error does not keep the others waiting.
+func (s *Syncs) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
-	due, err := s.opts.Store.DueSyncs(ctx, s.opts.Interval)
+	due, err := s.opts.Store.DueSyncs(ctx)
 	errs := s.start(ctx, due, err, s.opts.Store.StartSync)
 	if c := s.opts.Calendars; c != nil {
 		due, err := c.DueCalendarSyncs(ctx)
@@ -127,18 +132,32 @@ func (s *Syncs) start(ctx context.Context, due []string, err error, start func(c
 	if err != nil {
 		return []error{err}
 	}
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(startsAtOnce)
 	for _, account := range due {
-		job, started, err := start(ctx, account)
-		if err == nil && started {
-			s.started.Inc()
-			if err = s.opts.Queue.Put(ctx, job.Ref()); err != nil {
-				// The row is the truth: the rescue makes its task.
-				err = fmt.Errorf("put %s on the queue: %w", job.ID, err)
+		group.Go(func() error {
+			if err := s.startOne(ctx, account, start); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
 			}
-		}
-		if err != nil {
-			errs = append(errs, err)
-		}
+			return nil
+		})
 	}
+	_ = group.Wait() // errors are gathered
 	return errs
+}
+
+func (s *Syncs) startOne(ctx context.Context, account string, start func(context.Context, string) (jobs.Job, bool, error)) error {
+	job, started, err := start(ctx, account)
+	if err != nil || !started {
+		return err
+	}
+	s.started.Inc()
+	if err := s.opts.Queue.Put(ctx, job.Ref()); err != nil {
+		// The row is the truth: the rescue makes its task.
+		return fmt.Errorf("put %s on the queue: %w", job.ID, err)
+	}
+	return nil
 }

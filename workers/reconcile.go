@@ -20,7 +20,13 @@ func logJob(job jobs.Job) []zap.Field { return []zap.Field{zap.String("job", job
 // written to the messages' rows. It returns the history id from which on the
 // history has to be read after it.
 func (s *slice) reconcile(ctx, calls context.Context, snap jobs.Snapshot) (pinned uint64, end *ending) {
-	if snap.Phase == "" {
+	switch snap.Phase {
+	case "":
+		if end = s.dropSnapshot(ctx); end != nil {
+			return 0, end
+		}
+		fallthrough
+	case jobs.SnapshotAsked: // there is nothing to drop, and what was asked for stays until it begins
 		if snap, end = s.pinSnapshot(ctx, calls); end != nil {
 			return 0, end
 		}
@@ -55,9 +61,6 @@ func (s *slice) reconcile(ctx, calls context.Context, snap jobs.Snapshot) (pinne
 // pinSnapshot begins a snapshot: what changes while it is read comes after the
 // history id that the profile names now.
 func (s *slice) pinSnapshot(ctx, calls context.Context) (jobs.Snapshot, *ending) {
-	if end := s.dropSnapshot(ctx); end != nil {
-		return jobs.Snapshot{}, end
-	}
 	var profile jobs.Profile
 	err := s.call(calls, nil, func(ctx context.Context) (err error) {
 		profile, err = s.box.Profile(ctx)

@@ -243,6 +243,9 @@ func (a *App) addScheduler() error {
 	if err := a.addAdmission(queues); err != nil {
 		return err
 	}
+	if err := a.addSchedules(); err != nil {
+		return err
+	}
 	return a.addSyncs(queues)
 }
 

@@ -85,6 +85,8 @@ redis: {url: "%s"}
 store: {path: "%s/headroom.db", blobs: "%s/blobs"}
 worker: {slice: 2s, lease: 2s}
 scheduler: {tick: "@every 1s"}
+sync: {interval: 0s}
+schedules: {calendar-sync: {spec: none}, reconciliation: {spec: none}}
 web: {listen: "127.0.0.1:0"}
 log: {level: info}
 `, o.Scale, url, o.UserLimit, rds.URL(), dir, dir)

@@ -46,7 +46,7 @@ func (a *App) queues() scheduler.Queues {
 // addSyncs adds what makes live syncs start when they are due.
 func (a *App) addSyncs(queues scheduler.Queues) error {
 	s, err := scheduler.NewSyncs(scheduler.SyncOptions{
-		Store: a.store, Calendars: a.store, Queue: queues, Interval: a.cfg.Sync.Interval, Log: a.opts.Log, Registerer: a.opts.Registry,
+		Store: a.store, Calendars: a.store, Queue: queues, Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func (s *Store) AddAccount(ctx context.Context, a jobs.Account) error {
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return fmt.Errorf("account %q: %w", email, orElse(err, jobs.ErrExists))
 		}
-		return nil
+		return x.reviseAccounts(ctx)
 	})
 }
 
@@ -68,7 +68,7 @@ func (s *Store) AssignAccount(ctx context.Context, email string, tenant, class *
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return fmt.Errorf("account %q: %w", email, orElse(err, jobs.ErrNotFound))
 		}
-		return nil
+		return x.reviseAccounts(ctx)
 	})
 }
 

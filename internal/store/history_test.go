@@ -280,35 +280,51 @@ func TestASyncNeedsACursor(t *testing.T) {
 func TestWhatIsDue(t *testing.T) {
 	s, backfill, sync := synced(t)
 	ctx := t.Context()
-	due := func(what string, interval time.Duration, want ...string) {
+	due := func(what string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, must[[]string](t)(s.DueSyncs(ctx, interval))); diff != "" {
-			t.Errorf("due %s, every %s (-want +got):\n%s", what, interval, diff)
+		if diff := cmp.Diff(want, must[[]string](t)(s.DueSyncs(ctx))); diff != "" {
+			t.Errorf("due %s (-want +got):\n%s", what, diff)
 		}
 	}
-	due("while one runs", time.Millisecond)
+	ask := func() jobs.SlotResult {
+		t.Helper()
+		if _, err := s.RunSchedule(ctx, jobs.ScheduleMail, []string{ann}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		return must[jobs.Roll](t)(s.ScheduleRoll(ctx)).Slots[0].Result
+	}
+	if err := s.SeeSlots(ctx, []jobs.Slot{{Schedule: jobs.ScheduleMail, Account: ann, Slot: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	ask()
+	due("while one runs")
 	if _, _, err := s.EndSync(ctx, sync); err != nil {
 		t.Fatal(err)
 	}
 	must[jobs.Job](t)(s.Finish(ctx, sync, jobs.Finish{State: jobs.Completed}))
-	due("right after one", hour)
-	<-time.After(2 * time.Millisecond)
-	due("after the interval", time.Millisecond, ann)
-	due("after the interval, without one", 0)
-	must[jobs.Job](t)(s.Finish(ctx, backfill, jobs.Finish{State: jobs.Completed}))
-	due("after the backfill", 0, ann)
-
+	due("after it, as another was asked for meanwhile", ann)
 	job := startSync(t, s)
+	if _, _, err := s.EndSync(ctx, job.Ref()); err != nil {
+		t.Fatal(err)
+	}
+	must[jobs.Job](t)(s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.Completed}))
+	due("when none was asked for")
+	must[jobs.Job](t)(s.Finish(ctx, backfill, jobs.Finish{State: jobs.Completed}))
+	due("after the backfill", ann)
+
+	job = startSync(t, s)
 	if _, err := s.ExpireCursor(ctx, job.Ref()); err != nil {
 		t.Fatal(err)
 	}
 	must[jobs.Job](t)(s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.Blocked, Error: "no grant"}))
-	<-time.After(2 * time.Millisecond)
-	due("while the account must act", time.Millisecond)
+	if result := ask(); result != jobs.SlotNothing {
+		t.Errorf("asked while the account must act: %s", result)
+	}
+	due("while the account must act")
 	job = startSync(t, s)
 	must[jobs.Job](t)(s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.Failed, Error: "too often"}))
-	<-time.After(2 * time.Millisecond)
-	due("after it failed", time.Millisecond, ann)
+	ask()
+	due("after it failed", ann)
 }
 
 func TestASnapshotIsMergedOnlyWhenComplete(t *testing.T) {

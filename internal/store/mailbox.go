@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	"headroom/jobs"
@@ -177,62 +176,25 @@ func (x *tx) clearDone(ctx context.Context, r *row) (done bool, err error) {
 // rarely it is otherwise: a cursor may grow too old within hours.
 const crawlAdvance = time.Hour
 
-const dueSyncs = `SELECT m.account, m.asked_at, m.begun_at, m.reconcile, m.reconciled_at,
-		EXISTS (SELECT 1 FROM jobs AS b WHERE b.account = m.account AND b.kind = 'mail-backfill' AND b.live)
-	FROM mailboxes AS m LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
+const dueSyncs = `SELECT m.account FROM mailboxes AS m LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
 	WHERE m.history_id <> 0 AND (j.id IS NULL OR NOT j.live) AND (
 		(m.asked_at > 0 AND COALESCE(j.state, '') <> 'paused')
-		OR (m.begun_at <= ? AND COALESCE(j.state, '') NOT IN ('paused', 'blocked', 'cancelled')))
-	ORDER BY m.asked_at DESC, m.begun_at LIMIT ?`
+		OR (m.begun_at <= ? AND NOT (m.reconcile AND m.reconciled_at > ?)
+			AND COALESCE(j.state, '') NOT IN ('paused', 'blocked', 'cancelled')
+			AND EXISTS (SELECT 1 FROM jobs AS b WHERE b.account = m.account AND b.kind = 'mail-backfill' AND b.live)))
+	ORDER BY m.asked_at = 0, m.asked_at, m.begun_at LIMIT ?`
 
-// DueSyncs returns the accounts whose live sync should start now: those that were
-// asked for while one ran, and those whose last one began interval ago, give or
-// take a tenth so that they spread; an interval of zero or less makes only the
-// former due, and mailboxes whose backfill runs, every hour. A mailbox whose
-// account must act waits until it is asked for, and one whose history is too old
-// again until it may be read as a whole.
-func (s *Store) DueSyncs(ctx context.Context, interval time.Duration) (accounts []string, err error) {
-	every := interval
-	if every <= 0 || every > crawlAdvance {
-		every = crawlAdvance
-	}
-	err = s.read(ctx, func(x *tx) error {
-		rows, err := x.QueryContext(ctx, dueSyncs, x.now-(every-every/10).Milliseconds(), DefaultPage)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var c jobs.Cursor
-			var crawl bool
-			if err := rows.Scan(&c.Account, millis{&c.AskedAt}, millis{&c.BegunAt}, &c.Reconcile, millis{&c.ReconciledAt}, &crawl); err != nil {
-				return err
-			}
-			if isDue(c, crawl, interval, fromMillis(x.now)) {
-				accounts = append(accounts, c.Account)
-			}
-		}
-		return rows.Err()
+// DueSyncs returns the accounts whose live sync should start now: those that it
+// was asked for, and every hour those whose backfill runs. Of the latter, one
+// whose account must act waits until it is asked for, and one whose history is too
+// old again until it may be read as a whole.
+func (s *Store) DueSyncs(ctx context.Context) (accounts []string, err error) {
+	err = s.read(ctx, func(x *tx) (err error) {
+		accounts, err = x.ids(ctx, dueSyncs, x.now-crawlAdvance.Milliseconds(), x.now-jobs.ReconcileEvery.Milliseconds(), DefaultPage)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list due syncs: %w", err)
 	}
 	return accounts, nil
-}
-
-func isDue(c jobs.Cursor, crawl bool, interval time.Duration, now time.Time) bool {
-	if !c.AskedAt.IsZero() {
-		return true
-	}
-	if crawl && (interval <= 0 || interval > crawlAdvance) {
-		interval = crawlAdvance
-	}
-	if interval <= 0 || c.Reconcile && now.Before(c.ReconciledAt.Add(jobs.ReconcileEvery)) {
-		return false
-	}
-	// The same for every scheduler, and another each time.
-	sum := fnv.New32a()
-	fmt.Fprint(sum, c.Account, c.BegunAt.UnixMilli())
-	wait := interval - interval/10 + time.Duration(float64(interval)/5*float64(sum.Sum32())/(1<<32))
-	return !now.Before(c.BegunAt.Add(wait))
 }

@@ -46,7 +46,7 @@ func TestAPushAsksForASync(t *testing.T) {
 	if got := pushed(t, s, 102); got != jobs.PushAsked || askedAt(t, s) != first {
 		t.Errorf("another push = %s, asked at %s, want it to be part of the first", got, askedAt(t, s))
 	}
-	if due := must[[]string](t)(s.DueSyncs(t.Context(), 0)); !slices.Equal(due, []string{"ann@example.com"}) {
+	if due := must[[]string](t)(s.DueSyncs(t.Context())); !slices.Equal(due, []string{"ann@example.com"}) {
 		t.Errorf("due = %q, want Ann's sync", due)
 	}
 	if got := must[jobs.PushOutcome](t)(s.PushMail(t.Context(), "nobody@example.com", 5)); got != jobs.PushUnknown {
@@ -77,7 +77,7 @@ func TestAPushDuringASyncIsFollowedByAnother(t *testing.T) {
 			}
 		}
 		job := must[jobs.Job](t)(s.Finish(ctx, sync, jobs.Finish{State: jobs.Completed}))
-		due := must[[]string](t)(s.DueSyncs(ctx, 0))
+		due := must[[]string](t)(s.DueSyncs(ctx))
 		if again := job.State.Live() || slices.Contains(due, "ann@example.com"); !again {
 			t.Errorf("read %t: after the sync %+v nothing is due", read, job)
 		}

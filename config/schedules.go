@@ -1,0 +1,136 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones exist wherever the settings are read
+
+	"github.com/robfig/cron/v3"
+)
+
+// Schedules says when what is done again and again is done, by the names of
+// [ScheduleNames].
+type Schedules map[string]Schedule
+
+// Schedule is one schedule. What it leaves out is as [Config.Schedule] says.
+type Schedule struct {
+	Spec    string         `yaml:"spec"`     // cron specification, "@every 5m", or NoSchedule
+	Zone    string         `yaml:"zone"`     // of the specification, such as Europe/Berlin
+	Spread  *time.Duration `yaml:"spread"`   // over which accounts are spread; 0: none
+	CatchUp string         `yaml:"catch_up"` // one of [CatchUps]
+	Pause   *bool          `yaml:"pause"`
+
+	Tenants  map[string]TenantSchedule  `yaml:"tenants"`  // those that differ
+	Accounts map[string]AccountSchedule `yaml:"accounts"` // those that differ, by address
+}
+
+// TenantSchedule is what differs for a tenant's accounts.
+type TenantSchedule struct {
+	Spec    string         `yaml:"spec"`
+	Zone    string         `yaml:"zone"`
+	Spread  *time.Duration `yaml:"spread"`
+	CatchUp string         `yaml:"catch_up"`
+	Pause   *bool          `yaml:"pause"`
+}
+
+// AccountSchedule is what differs for an account.
+type AccountSchedule TenantSchedule
+
+// NoSchedule as a specification never comes.
+const NoSchedule = "none"
+
+// CatchUps lists what may be done about slots that passed while no scheduler ran.
+var CatchUps = []string{"one", "none"}
+
+// ScheduleNames lists the schedules.
+var ScheduleNames = []string{"mail-sync", "calendar-sync", "watch-renewal", "reconciliation"}
+
+// defaultSpecs leaves out mail-sync, which goes by [Sync]. Watches are renewed
+// when they are due, by themselves.
+var defaultSpecs = map[string]string{"calendar-sync": "@every 15m", "watch-renewal": NoSchedule, "reconciliation": "@every 168h"}
+
+// Schedule returns a schedule as it holds for an account, which is what is said of
+// the account, before what is said of its tenant, before what holds for all,
+// before the defaults.
+func (c Config) Schedule(name, tenant, account string) TenantSchedule {
+	all := c.Schedules[name]
+	return TenantSchedule(all.Accounts[account]).
+		over(all.Tenants[tenant]).
+		over(TenantSchedule{all.Spec, all.Zone, all.Spread, all.CatchUp, all.Pause}).
+		over(TenantSchedule{Spec: c.defaultSpec(name), Zone: "UTC", CatchUp: CatchUps[0], Pause: new(false)})
+}
+
+func (c Config) defaultSpec(name string) string {
+	if spec, ok := defaultSpecs[name]; ok {
+		return spec
+	}
+	if c.Sync.Interval > 0 {
+		return "@every " + c.Sync.Interval.String()
+	}
+	return NoSchedule
+}
+
+// over is the schedule with what it leaves out taken from a wider one.
+func (t TenantSchedule) over(wider TenantSchedule) TenantSchedule {
+	t.Spec, t.Zone, t.CatchUp = cmp.Or(t.Spec, wider.Spec), cmp.Or(t.Zone, wider.Zone), cmp.Or(t.CatchUp, wider.CatchUp)
+	t.Spread, t.Pause = cmp.Or(t.Spread, wider.Spread), cmp.Or(t.Pause, wider.Pause)
+	return t
+}
+
+func (s Schedules) validate(p *problems) {
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		all, key := s[name], "schedules."+name
+		p.check(slices.Contains(ScheduleNames, name), key, "must be one of %s", strings.Join(ScheduleNames, ", "))
+		TenantSchedule{all.Spec, all.Zone, all.Spread, all.CatchUp, all.Pause}.validate(p, key)
+		for _, tenant := range slices.Sorted(maps.Keys(all.Tenants)) {
+			p.check(ValidGroup(tenant), key+".tenants."+tenant, "the name must have 1 to 128 characters, no space, comma or =")
+			all.Tenants[tenant].validate(p, key+".tenants."+tenant)
+		}
+		for _, account := range slices.Sorted(maps.Keys(all.Accounts)) {
+			p.check(strings.Contains(account, "@") && account == strings.ToLower(account), key+".accounts."+account,
+				"must be the address of an account, in lower case")
+			TenantSchedule(all.Accounts[account]).validate(p, key+".accounts."+account)
+		}
+	}
+}
+
+func (t TenantSchedule) validate(p *problems, key string) {
+	if err := checkSpec(t.Spec); err != nil {
+		p.check(false, key+".spec", "must be a cron specification such as \"0 * * * *\", \"@every 5m\" or %q (%v)", NoSchedule, err)
+	}
+	if t.Zone != "" {
+		_, err := time.LoadLocation(t.Zone)
+		p.check(err == nil && t.Zone != "Local", key+".zone", "must be a time zone such as Europe/Berlin, not %q", t.Zone)
+	}
+	p.check(t.Spread == nil || *t.Spread >= 0, key+".spread", "must not be negative (0: everybody at once)")
+	if t.CatchUp != "" {
+		p.oneOf(key+".catch_up", t.CatchUp, CatchUps...)
+	}
+}
+
+// checkSpec says what is wrong with the specification of a schedule.
+func checkSpec(spec string) (err error) {
+	if spec == "" || spec == NoSchedule {
+		return nil
+	}
+	if text, ok := strings.CutPrefix(spec, "@every "); ok {
+		d, err := time.ParseDuration(strings.TrimSpace(text))
+		if err == nil && (d < time.Second || d%time.Millisecond != 0) {
+			err = fmt.Errorf("every %s is too often; a second is the least", d)
+		}
+		return err
+	}
+	if strings.Contains(spec, "TZ=") {
+		return errors.New("a zone has a key of its own")
+	}
+	parsed, err := cron.ParseStandard("CRON_TZ=UTC " + spec)
+	if err == nil && parsed.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		err = errors.New("it never comes")
+	}
+	return err
+}
