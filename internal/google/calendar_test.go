@@ -193,3 +193,30 @@ func TestATombstoneNeedsNoMoreThanItsID(t *testing.T) {
 		}
 	}
 }
+
+// Under domain-wide delegation, each user is charged for its own calls, and no
+// call to the service account.
+func TestEachUserOfAServiceAccountIsCharged(t *testing.T) {
+	fake, _, url := newFake(t, fakegoogle.Options{})
+	fake.AddMailbox("bob@example.com")
+	g := newTestGoogle(t, Options{Endpoint: url, Projects: map[string]Project{project: {Credentials: writeKey(t, url, nil)}}})
+	for _, email := range []string{"ann@example.com", "Bob@example.com"} {
+		c, err := g.Calendar(t.Context(), jobs.Account{Email: email, Project: project}, quota.Interactive, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := c.Calendars(t.Context(), "", "", func(jobs.CalendarListPage) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	charged := map[string]int64{}
+	for _, u := range fake.CalendarMeter().Users {
+		charged[u.User] = u.Calls
+	}
+	want := map[string]int64{QuotaUser("ann@example.com"): 2, QuotaUser("bob@example.com"): 2}
+	if diff := cmp.Diff(want, charged); diff != "" {
+		t.Errorf("calls charged (-want +got):\n%s", diff)
+	}
+}
