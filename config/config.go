@@ -25,6 +25,7 @@ type Config struct {
 	Fairness  Fairness  `yaml:"fairness"`
 	Sync      Sync      `yaml:"sync"`
 	Schedules Schedules `yaml:"schedules"`
+	Push      Push      `yaml:"push"`
 	Web       Web       `yaml:"web"`
 	Metrics   Metrics   `yaml:"metrics"`
 	Log       Log       `yaml:"log"`

@@ -40,6 +40,7 @@ func (c Config) Validate() error {
 	p.check(c.Sync.Interval == 0 || c.Sync.Interval >= time.Second, "sync.interval",
 		"must be a second or longer, or 0 for syncs that are asked for only, not %s", c.Sync.Interval)
 	c.Schedules.validate(&p)
+	c.Push.validate(&p, c.Google)
 	p.check(validAddress(c.Web.Listen), "web.listen", "must be host:port, such as 127.0.0.1:8080, not %q", c.Web.Listen)
 	p.check(!slices.ContainsFunc(c.Web.Hosts, func(host string) bool { return host == "" || strings.ContainsAny(host, ":/* ") }),
 		"web.hosts", "must be names such as headroom.example.com, without port or pattern, not %q", c.Web.Hosts)

@@ -50,6 +50,7 @@ func (s *slice) syncCalendars(ctx, calls context.Context, account jobs.Account) 
 			return *endingOfCall(ctx, calls, fmt.Errorf("open the calendars of %s: %w", account.Email, err), time.Now())
 		}
 	}
+	r.watch()
 	list, err := s.opts.CalendarStore.BeginCalendars(ctx, s.ref)
 	if err != nil {
 		return *breaks(err)

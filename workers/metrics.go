@@ -16,6 +16,7 @@ type metrics struct {
 	panics        prometheus.Counter
 	changes       *prometheus.CounterVec // by kind
 	reconciled    prometheus.Counter
+	renewals      *prometheus.CounterVec // by kind, outcome
 	events        *prometheus.CounterVec // by status
 	passes        *prometheus.CounterVec // by pass
 	troubles      *prometheus.CounterVec // by state
@@ -24,6 +25,10 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	return &metrics{
+		renewals: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_workers_watch_renewals_total",
+			Help: "Attempts to make or renew a watch at Google, by kind and outcome.",
+		}, []string{"kind", "outcome"}),
 		slices: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_workers_slices_total",
 			Help: "Slices run, by lane and by how they ended.",

@@ -39,6 +39,8 @@ type Options struct {
 	// larger ones the metadata is.
 	MaxMessageBytes int64
 
+	Watching Watching // what Google is made to tell of
+
 	Concurrency   int           // slices of the backfill lane at once, most of them waiting; 200 if zero
 	InFlight      int           // messages of one account fetched at once; 7 if zero
 	SliceTime     time.Duration // how long a slice starts new work; 5s if zero
@@ -78,6 +80,8 @@ func (o Options) withDefaults() (Options, error) {
 	require(o.Parser != nil, "Parser")
 	require(o.Log != nil, "Log")
 	require(o.Registerer != nil, "Registerer")
+
+	require(o.Watching.Store != nil || o.Watching == Watching{}, "Watching.Store")
 
 	seen := make(map[quota.Lane]bool)
 	for _, lane := range o.Lanes {

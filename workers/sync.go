@@ -51,6 +51,7 @@ type Historian interface {
 // sync reads the mailbox's history to its end; what it leaves to be fetched is
 // on the job's list then. It returns nil when the list is complete.
 func (s *slice) sync(ctx, calls context.Context) *ending {
+	s.watchMail(ctx, calls)
 	cursor, err := s.opts.Store.BeginSync(ctx, s.ref)
 	if errors.Is(err, jobs.ErrNoCursor) {
 		return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed,

@@ -196,6 +196,13 @@ func (a *App) addWeb(ctx context.Context) error {
 	}
 	o.Redis = a.redis.short
 	o.API = a.newAPI()
+	taker, err := a.newPush()
+	if err != nil {
+		return err
+	}
+	if taker != nil { // a nil *push.Handler is no nil http.Handler
+		o.Push = taker
+	}
 	o.JobsFunc = func(ctx context.Context) ([]jobs.Job, error) { return a.store.Jobs(ctx) }
 	for _, lane := range quota.Lanes {
 		o.Lanes = append(o.Lanes, web.Lane{Name: string(lane), Queue: jobs.QueueName(a.cfg.Redis.QueuePrefix, string(lane))})
@@ -246,7 +253,10 @@ func (a *App) addScheduler() error {
 	if err := a.addSchedules(); err != nil {
 		return err
 	}
-	return a.addSyncs(queues)
+	if err := a.addSyncs(queues); err != nil {
+		return err
+	}
+	return a.addWatches()
 }
 
 func (a *App) addWorkers(gmail *google.Google) error {
@@ -258,7 +268,7 @@ func (a *App) addWorkers(gmail *google.Google) error {
 	workers, err := workers.New(workers.Options{
 		Redis: a.redis.queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
 		Store: a.store, Google: mailboxes{gmail}, Parser: google.Parse,
-		Calendars: calendars{gmail}, CalendarStore: a.store,
+		Calendars: calendars{gmail}, CalendarStore: a.store, Watching: a.watching(),
 		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease, Scale: a.cfg.Scale,
 		PricesFunc: func(project string) *quota.PriceList { return gmailList(projects[project]) }, MaxMessageBytes: int64(w.MaxMessageBytes),
 		Log: a.opts.Log, Registerer: a.opts.Registry,

@@ -48,6 +48,7 @@ func registeredMetrics(t *testing.T) map[string][]string {
 	cfg.Redis.URL = config.URL(server.URL())
 	cfg.Store = config.Store{Path: filepath.Join(dir, "headroom.db"), Blobs: filepath.Join(dir, "blobs")}
 	cfg.Web.Listen = "127.0.0.1:0"
+	cfg.Push.Calendar.Address = "https://headroom.example.com/push/calendar"
 	if cfg, err = cfg.Completed(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 
 const selectChannel = "SELECT id, account, kind, calendar, resource, token_hash, state, expires_at, last_message FROM channels "
 
-// channelLife is longer than any channel of Calendar's lives. A row is kept for so
-// long where nobody knows when its channel ends.
-const channelLife = 32 * 24 * time.Hour
+// channelLife is longer than a channel of Calendar's lives that asks for no time. A
+// row is kept for so long where nobody knows when its channel ends.
+const channelLife = 8 * 24 * time.Hour
 
 func scanChannel(scan func(...any) error, c *jobs.Channel, last *int64) error {
 	var hash string

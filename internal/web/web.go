@@ -3,7 +3,8 @@
 // that shows no pages, metrics and health alone. It only reads; what changes things
 // is the HTTP interface, which it gives a place.
 //
-// It has no log-in. By default it listens on loopback only; whoever opens it to
+// It has no log-in, but for what Google pushes, which proves where it comes from: of
+// all paths only those below /push/ are meant for the internet. By default it listens on loopback only; whoever opens it to
 // others puts a proxy with a log-in before it.
 package web
 
@@ -32,7 +33,7 @@ const queuesPath = "/queues"
 // shutdownTimeout is how long requests may take to end when the server stops.
 const shutdownTimeout = 3 * time.Second
 
-// Options configures a [Server]. All fields but Version and API are required; a server
+// Options configures a [Server]. All fields but Version, API and Push are required; a server
 // from [NewMetrics] needs only Listen, Setting, Checks, Gatherer and Log.
 type Options struct {
 	Listen     string // host:port; port 0 takes a free one
@@ -45,6 +46,7 @@ type Options struct {
 	Gatherer   prometheus.Gatherer
 	Registerer prometheus.Registerer
 	API        http.Handler // of the paths below /api/; none if nil
+	Push       http.Handler // of the paths below /push/, which Google asks for; none if nil
 	Log        *zap.Logger
 }
 
@@ -84,6 +86,9 @@ func New(o Options) (*Server, error) {
 	})))
 	if o.API != nil {
 		mux.Handle("/api/", o.API)
+	}
+	if o.Push != nil {
+		mux.Handle("/push/", o.Push)
 	}
 	s.handler = mux
 	return s, nil

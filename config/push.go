@@ -1,0 +1,72 @@
+package config
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Push says how Google tells of changes as they happen. Without settings it does
+// not, and they are found when the next sync is due.
+type Push struct {
+	Gmail    PushGmail    `yaml:"gmail"`
+	Calendar PushCalendar `yaml:"calendar"`
+}
+
+// PushGmail is the topic of Cloud Pub/Sub that Gmail tells of changes, and its
+// push subscription, which passes them on. All but Issuer are set, or none.
+type PushGmail struct {
+	Topic          string `yaml:"topic"`           // projects/PROJECT/topics/TOPIC
+	Subscription   string `yaml:"subscription"`    // projects/PROJECT/subscriptions/SUBSCRIPTION
+	ServiceAccount string `yaml:"service_account"` // address, whose tokens the subscription sends
+	Audience       string `yaml:"audience"`        // of these tokens
+	Issuer         string `yaml:"issuer"`          // of these tokens; "": Google, or what google.endpoint names
+}
+
+// PushCalendar is where Calendar sends notices of changes.
+type PushCalendar struct {
+	Address string `yaml:"address"` // URL of /push/calendar as Google reaches it; "": none
+}
+
+// On reports whether mailboxes are watched.
+func (g PushGmail) On() bool { return g.Topic != "" }
+
+// On reports whether calendars are watched.
+func (c PushCalendar) On() bool { return c.Address != "" }
+
+var (
+	topicForm        = regexp.MustCompile(`^projects/[^/\s]+/topics/[^/\s]+$`)
+	subscriptionForm = regexp.MustCompile(`^projects/[^/\s]+/subscriptions/[^/\s]+$`)
+)
+
+func (c Push) validate(p *problems, google Google) {
+	g := c.Gmail
+	settings := []struct{ key, value, why string }{
+		{"push.gmail.topic", g.Topic, "the topic that Gmail publishes to"},
+		{"push.gmail.subscription", g.Subscription, "the topic's push subscription"},
+		{"push.gmail.service_account", g.ServiceAccount, "the service account whose tokens the subscription sends"},
+		{"push.gmail.audience", g.Audience, "the audience that the subscription puts into its tokens"},
+	}
+	var set []string
+	for _, s := range settings {
+		if s.value != "" {
+			set = append(set, s.key)
+		}
+	}
+	for _, s := range settings {
+		p.check(s.value != "" || len(set) == 0, s.key, "is missing: name %s, or leave out %s", s.why, strings.Join(set, ", "))
+	}
+	p.check(g.Topic == "" || topicForm.MatchString(g.Topic), "push.gmail.topic", "must be projects/PROJECT/topics/TOPIC, not %q", g.Topic)
+	p.check(g.Subscription == "" || subscriptionForm.MatchString(g.Subscription), "push.gmail.subscription",
+		"must be projects/PROJECT/subscriptions/SUBSCRIPTION, not %q", g.Subscription)
+	p.check(g.ServiceAccount == "" || strings.Count(g.ServiceAccount, "@") == 1, "push.gmail.service_account",
+		"must be an address such as push@my-project.iam.gserviceaccount.com, not %q", g.ServiceAccount)
+	p.check(g.Issuer == "" || isURL(g.Issuer, true), "push.gmail.issuer", "must be an http or https URL, not %q", g.Issuer)
+	p.check(c.Calendar.Address == "" || isURL(c.Calendar.Address, google.Endpoint != ""), "push.calendar.address",
+		"must be an https URL that Google reaches (http only with google.endpoint), not %q", c.Calendar.Address)
+}
+
+func isURL(s string, plain bool) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || plain && u.Scheme == "http")
+}

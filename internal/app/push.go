@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"headroom/config"
+	"headroom/internal/push"
+	"headroom/internal/store"
+	"headroom/jobs"
+	"headroom/scheduler"
+	"headroom/workers"
+
+	"go.uber.org/zap"
+)
+
+// newPush takes pushes in a process with [RoleWeb]; nil where the settings ask for
+// none. It uses the store, which is opened later, only when one comes in.
+func (a *App) newPush() (*push.Handler, error) {
+	g, c := a.cfg.Push.Gmail, a.cfg.Push.Calendar
+	if !g.On() && !c.On() {
+		return nil, nil
+	}
+	o := push.Options{
+		Store: pushStore{a}, Redis: a.redis.short, KeyPrefix: a.cfg.Redis.LedgerPrefix, Calendar: c.On(),
+		Log: a.opts.Log, Registerer: a.opts.Registry,
+	}
+	if g.On() {
+		o.Gmail = push.Gmail{Subscription: g.Subscription, Audience: g.Audience, ServiceAccount: g.ServiceAccount, Issuer: issuer(a.cfg)}
+	}
+	return push.New(o)
+}
+
+// issuer is who signs the tokens of pushes.
+func issuer(cfg config.Config) string {
+	switch {
+	case cfg.Push.Gmail.Issuer != "":
+		return cfg.Push.Gmail.Issuer
+	case cfg.Google.Endpoint != "":
+		return cfg.Google.Endpoint
+	}
+	return push.Google
+}
+
+// pushStore is the process' store, once it is open.
+type pushStore struct{ *App }
+
+// PushMail implements [push.Store].
+func (s pushStore) PushMail(ctx context.Context, email string, historyID uint64) (jobs.PushOutcome, error) {
+	return s.store.PushMail(ctx, email, historyID)
+}
+
+// Channel implements [push.Store].
+func (s pushStore) Channel(ctx context.Context, id string) (jobs.Channel, error) {
+	return s.store.Channel(ctx, id)
+}
+
+// PushChannel implements [push.Store].
+func (s pushStore) PushChannel(ctx context.Context, id, resource string, number uint64, changed bool) (jobs.PushOutcome, error) {
+	return s.store.PushChannel(ctx, id, resource, number, changed)
+}
+
+// watching is what the workers have Google tell of.
+func (a *App) watching() workers.Watching {
+	p := a.cfg.Push
+	if !p.Gmail.On() && !p.Calendar.On() {
+		return workers.Watching{}
+	}
+	return workers.Watching{Store: a.store, Topic: p.Gmail.Topic, Address: p.Calendar.Address}
+}
+
+// addWatches adds what keeps Google telling of changes.
+func (a *App) addWatches() error {
+	w, err := scheduler.NewWatches(scheduler.WatchOptions{
+		Store: a.store, Mail: a.cfg.Push.Gmail.On(), Calendars: a.cfg.Push.Calendar.On(), Log: a.opts.Log, Registerer: a.opts.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{"watches", w.Run})
+	return nil
+}
+
+// Watches lists what Google tells of, from after a key on; where there is no store
+// yet, nothing.
+func Watches(ctx context.Context, cfg config.Config, after jobs.WatchKey, limit int, log *zap.Logger) (all []jobs.Watch, err error) {
+	s, err := OpenStore(ctx, cfg, log)
+	if errors.Is(err, ErrNoStore) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return allWatches(ctx, s, after, limit)
+}
+
+// allWatches lists watches page by page; a limit of 0 lists all.
+func allWatches(ctx context.Context, s *store.Store, after jobs.WatchKey, limit int) (all []jobs.Watch, err error) {
+	for {
+		page, err := s.Watches(ctx, after, limit)
+		all = append(all, page...)
+		if err != nil || len(page) == 0 || limit > 0 {
+			return all, err
+		}
+		after = page[len(page)-1].WatchKey
+	}
+}

@@ -1,0 +1,100 @@
+package google
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"google.golang.org/api/calendar/v3"
+	"google.golang.org/api/gmail/v1"
+	"google.golang.org/api/googleapi"
+
+	"headroom/quota"
+)
+
+// The calls about watches.
+const (
+	callWatch       call = "watch"
+	callWatchList   call = "calendarList.watch"
+	callWatchEvents call = "events.watch"
+	callStopChannel call = "channels.stop"
+)
+
+var errNoExpiry = errors.New("the answer does not say when the watch ends")
+
+// Watch makes Gmail tell a topic of Pub/Sub of every change of the mailbox, until
+// the moment that it returns.
+func (m *Mailbox) Watch(ctx context.Context, topic string) (until time.Time, err error) {
+	err = m.do(ctx, callWatch, func(ctx context.Context) error {
+		w, err := m.service.Users.Watch(me, &gmail.WatchRequest{TopicName: topic}).Context(ctx).Do()
+		if err == nil && w.Expiration <= 0 {
+			err = errNoExpiry
+		}
+		if err == nil {
+			until = time.UnixMilli(w.Expiration).UTC()
+		}
+		return err
+	})
+	return until, err
+}
+
+// WatchCalendar opens a channel of that id, on which Calendar tells an address of
+// every change of a calendar's events or, for an empty id, of the list of calendars,
+// until the moment that it returns. By the resource that it returns the channel can
+// be stopped. With an error, made is false where it is sure that there is no such
+// channel.
+func (c *Calendar) WatchCalendar(ctx context.Context, calendarID, id, token, address string) (resource string, until time.Time, made bool, err error) {
+	what := callWatchEvents
+	if calendarID == "" {
+		what = callWatchList
+	}
+	err = c.do(ctx, what, func(ctx context.Context) error {
+		wanted := &calendar.Channel{Id: id, Token: token, Type: "web_hook", Address: address}
+		var channel *calendar.Channel
+		var err error
+		if calendarID == "" {
+			channel, err = c.account.calendar.CalendarList.Watch(wanted).Context(ctx).Do(googleapi.QuotaUser(c.quotaUser))
+		} else {
+			channel, err = c.account.calendar.Events.Watch(calendarID, wanted).Context(ctx).Do(googleapi.QuotaUser(c.quotaUser))
+		}
+		if err != nil {
+			return err
+		}
+		if channel.Expiration <= 0 {
+			return errNoExpiry
+		}
+		resource, until = channel.ResourceId, time.UnixMilli(channel.Expiration).UTC()
+		return nil
+	})
+	return resource, until, !refused(err), err
+}
+
+// refused reports whether an error says that nothing was done: our own ledger's, or
+// Google's that the request is at fault.
+func refused(err error) bool {
+	answer, answered := errors.AsType[*googleapi.Error](err)
+	return isLedgers(err) || answered && answer.Code >= 400 && answer.Code < 500
+}
+
+// StopChannel ends a channel. One that is not there is no error.
+func (c *Calendar) StopChannel(ctx context.Context, id, resource string) error {
+	return c.do(ctx, callStopChannel, func(ctx context.Context) error {
+		err := c.account.calendar.Channels.Stop(&calendar.Channel{Id: id, ResourceId: resource}).Context(ctx).Do(googleapi.QuotaUser(c.quotaUser))
+		if answer, ok := errors.AsType[*googleapi.Error](err); ok && answer.Code == http.StatusNotFound {
+			return nil
+		}
+		return err
+	})
+}
+
+// do makes one call under its bounds, as [Mailbox.do] does.
+func (c *Calendar) do(ctx context.Context, what call, send func(context.Context) error) error {
+	start := time.Now()
+	bounded, cancel := context.WithTimeout(quota.WithCaller(ctx, c.caller), callTimeout+c.caller.MaxWait)
+	defer cancel()
+	err := c.google.classify(ctx, what, send(bounded))
+	c.google.metrics.seconds.WithLabelValues(what.method()).Observe(time.Since(start).Seconds())
+	c.google.metrics.calls.WithLabelValues(what.method(), outcome(err)).Inc()
+	return err
+}
