@@ -48,8 +48,9 @@ type slice struct {
 	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
 	stop  func()          // may be called any number of times
 
-	labels []jobs.Label    // of the mailbox, once they were asked for
-	asked  map[string]bool // pages that live sync has asked for
+	labels  []jobs.Label    // of the mailbox, once they were asked for
+	changed bool            // the history that this slice has read is not empty
+	asked   map[string]bool // pages that live sync has asked for
 }
 
 // ProcessTask runs the slice that the task names. It returns nil when the task

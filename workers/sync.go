@@ -67,7 +67,9 @@ func (s *slice) sync(ctx, calls context.Context) *ending {
 				return end
 			}
 			if !expired {
-				s.readLabels(ctx, calls)
+				if s.changed { // else no label can be new
+					s.readLabels(ctx, calls)
+				}
 				return s.endSync(ctx)
 			}
 			if cursor, err = s.opts.Store.ExpireCursor(ctx, s.ref); err != nil {
@@ -149,6 +151,7 @@ func (s *slice) noEnd(what string) *ending {
 }
 
 func (s *slice) countChanges(page jobs.HistoryPage) {
+	s.changed = s.changed || len(page.Records) > 0
 	for _, record := range page.Records {
 		for _, c := range record.Changes {
 			s.metrics.changes.WithLabelValues(string(c.Kind)).Inc()
