@@ -1,0 +1,299 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"headroom/jobs"
+	"headroom/quota"
+)
+
+// memCalendars is a Google with calendars, and the store that they are synced to,
+// in memory. Each calendar has three pages.
+type memCalendars struct {
+	lane   quota.Lane
+	shared *memDiary
+}
+
+type memDiary struct {
+	fault func(calendar, page string, lane quota.Lane) error // nil: all calls succeed
+
+	mu             sync.Mutex
+	listed         bool
+	all            map[string]*jobs.Calendar
+	done           map[string]bool
+	calls          []string // "lane calendar page"
+	inFlight, most int
+}
+
+func newMemDiary(calendars int) *memDiary {
+	m := &memDiary{all: map[string]*jobs.Calendar{}, done: map[string]bool{}}
+	for i := range calendars {
+		id := fmt.Sprintf("c%02d", i)
+		m.all[id] = &jobs.Calendar{ID: id, State: jobs.CalendarNew, Stream: jobs.NewStream()}
+	}
+	return m
+}
+
+func (m *memDiary) Calendar(_ context.Context, _ jobs.Account, lane quota.Lane, _ time.Duration) (Calendar, error) {
+	return memCalendars{lane, m}, nil
+}
+
+func (c memCalendars) Calendars(_ context.Context, _, _ string, use func(jobs.CalendarListPage) error) error {
+	if f := c.shared.fault; f != nil {
+		if err := f("list", "", c.lane); err != nil {
+			return err
+		}
+	}
+	return use(jobs.CalendarListPage{SyncToken: "l"})
+}
+
+var memPages = map[string]jobs.EventPage{"": {Next: "p2", Events: make([]jobs.Event, 1)}, "p2": {Next: "p3", Events: make([]jobs.Event, 1)}, "p3": {SyncToken: "t"}}
+
+func (c memCalendars) Events(ctx context.Context, calendar, _, page string, use func(jobs.EventPage) error) error {
+	m := c.shared
+	m.mu.Lock()
+	m.calls = append(m.calls, strings.TrimSpace(string(c.lane)+" "+calendar+" "+page))
+	m.inFlight++
+	m.most = max(m.most, m.inFlight)
+	m.mu.Unlock()
+	defer func() { m.mu.Lock(); m.inFlight--; m.mu.Unlock() }()
+	select {
+	case <-time.After(500 * time.Millisecond):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if m.fault != nil {
+		if err := m.fault(calendar, page, c.lane); err != nil {
+			return err
+		}
+	}
+	return use(memPages[page])
+}
+
+func (m *memDiary) BeginCalendars(context.Context, jobs.TaskRef) (jobs.CalendarList, error) {
+	return jobs.CalendarList{Listed: m.listed, Stream: jobs.NewStream()}, nil
+}
+
+func (m *memDiary) ApplyCalendarList(context.Context, jobs.TaskRef, jobs.CalendarListPage) (jobs.CalendarList, error) {
+	m.listed = true
+	return jobs.CalendarList{Listed: true}, nil
+}
+
+func (m *memDiary) ExpireCalendarList(context.Context, jobs.TaskRef) (jobs.CalendarList, error) {
+	return jobs.CalendarList{}, errors.New("unexpected")
+}
+
+func (m *memDiary) RestartCalendarList(context.Context, jobs.TaskRef) (jobs.CalendarList, error) {
+	return jobs.CalendarList{}, errors.New("unexpected")
+}
+
+func (m *memDiary) RoundCalendars(context.Context, jobs.TaskRef) (all []jobs.Calendar, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, c := range m.all {
+		if !m.done[id] && c.Stream.Due(time.Now()) {
+			all = append(all, *c)
+		}
+	}
+	slices.SortFunc(all, func(a, b jobs.Calendar) int {
+		if a.Stream.Whole() != b.Stream.Whole() {
+			return strings.Compare(string(a.Stream.Pass), string(b.Stream.Pass))
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return all, nil
+}
+
+func (m *memDiary) change(id string, f func(*jobs.Calendar)) (jobs.Calendar, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m.all[id])
+	return *m.all[id], nil
+}
+
+func (m *memDiary) ApplyEvents(_ context.Context, _ jobs.TaskRef, id string, p jobs.EventPage) (jobs.Calendar, error) {
+	return m.change(id, func(c *jobs.Calendar) {
+		if complete, _ := c.Stream.Advance(len(p.Events), p.Next, p.SyncToken, time.Now()); complete {
+			c.State, m.done[id] = jobs.CalendarSynced, true
+		}
+	})
+}
+
+func (m *memDiary) ExpireCalendar(_ context.Context, _ jobs.TaskRef, id, reason string) (jobs.Calendar, error) {
+	return m.change(id, func(c *jobs.Calendar) { c.State = jobs.CalendarExpired; c.Stream.Expire(time.Now()) })
+}
+
+func (m *memDiary) RestartCalendar(_ context.Context, _ jobs.TaskRef, id, reason string) (jobs.Calendar, error) {
+	return m.change(id, func(c *jobs.Calendar) { c.Stream.Restart(time.Now()) })
+}
+
+func (m *memDiary) MarkCalendar(_ context.Context, _ jobs.TaskRef, id string, state jobs.CalendarState, reason string) (jobs.Calendar, error) {
+	return m.change(id, func(c *jobs.Calendar) {
+		c.State, c.Reason = state, reason
+		c.Stream.Fail(time.Now())
+		m.done[id] = state != jobs.CalendarFailing
+	})
+}
+
+func (m *memDiary) EndCalendars(context.Context, jobs.TaskRef) (jobs.CalendarList, error) {
+	return jobs.CalendarList{}, nil
+}
+
+// newCalendarRig is a rig of lane sync with a job that syncs calendars.
+func newCalendarRig(t *testing.T, m *memDiary) *rig {
+	t.Helper()
+	b := newRig(t, &memMailbox{}, func(o *Options) { o.Calendars, o.CalendarStore = m, m })
+	b.lane = quota.Sync
+	b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
+	return b
+}
+
+func (m *memDiary) states() map[jobs.CalendarState]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[jobs.CalendarState]int{}
+	for _, c := range m.all {
+		all[c.State]++
+	}
+	return all
+}
+
+// Changes come first, in lane sync, and whole calendars in lane backfill; at most
+// four calendars are read at once, over as many slices as that takes, and no page
+// twice.
+func TestCalendarsAreReadFourAtOnceInTheirLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemDiary(20)
+		for _, id := range []string{"c18", "c19"} {
+			m.all[id].Stream.Pass = jobs.PassChanges
+		}
+		b := newCalendarRig(t, m)
+		if j := b.toEnd(); j.State != jobs.Completed || j.Slice < 1 {
+			t.Errorf("job = %+v, want it completed over several slices", j)
+		}
+		if m.most != calendarsAtOnce || m.states()[jobs.CalendarSynced] != 20 {
+			t.Errorf("%d in flight, states %v", m.most, m.states())
+		}
+		seen := map[string]bool{}
+		for i, call := range m.calls {
+			lane, _, _ := strings.Cut(call, " ")
+			changes := strings.Contains(call, " c18") || strings.Contains(call, " c19")
+			if want := map[bool]string{true: "sync", false: "backfill"}[changes]; lane != want || seen[call] || changes && strings.Count(call, " ") == 1 && i >= calendarsAtOnce {
+				t.Errorf("call %d is %q; want it in lane %s, once, and changes first", i, call, want)
+			}
+			seen[call] = true
+		}
+	})
+}
+
+func TestWhatStopsACalendarAndWhatTheAccount(t *testing.T) {
+	answer := func(class jobs.Class) error { return &jobs.CallError{Class: class, Err: errors.New("HTTP")} }
+	for _, row := range []struct {
+		name   string
+		fault  func(calendar, page string, lane quota.Lane) error
+		state  jobs.CalendarState // of c03
+		synced int
+		ends   jobs.State // "": it parks
+		waits  string
+	}{
+		{"a calendar that is gone", on("c03", answer(jobs.ClassGone)), jobs.CalendarMissing, 9, jobs.Completed, ""},
+		{"one that may not be read", on("c03", answer(jobs.ClassForbidden)), jobs.CalendarForbidden, 9, jobs.Completed, ""},
+		{"one whose calls fail", on("c03", answer(jobs.ClassTransient)), jobs.CalendarFailing, 9, jobs.Completed, ""},
+		{"one whose token is refused for ever", on("c03", answer(jobs.ClassExpired)), jobs.CalendarExpired, 9, jobs.Completed, ""},
+		{"one whose page tokens never work", func(c, page string, _ quota.Lane) error {
+			if c == "c03" && page != "" {
+				return answer(jobs.ClassCursor)
+			}
+			return nil
+		}, jobs.CalendarNew, 9, jobs.Completed, ""},
+		{"the account", on("c03", answer(jobs.ClassAccount)), jobs.CalendarNew, -1, jobs.Blocked, ""},
+		{"an outage", func(c, _ string, _ quota.Lane) error {
+			if c != "list" {
+				return answer(jobs.ClassTransient)
+			}
+			return nil
+		}, jobs.CalendarFailing, 0, "", "HTTP"},
+		{"lane backfill", func(_, _ string, lane quota.Lane) error {
+			if lane == quota.Backfill {
+				return denied(time.Minute)
+			}
+			return nil
+		}, jobs.CalendarNew, 0, "", "user-minute"},
+		{"the list", on("list", answer(jobs.ClassTransient)), jobs.CalendarNew, 0, "", "list the calendars of ann@example.com"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemDiary(10)
+				m.fault = row.fault
+				b := newCalendarRig(t, m)
+				var parked *ParkedError
+				for range 50 {
+					if b.store.job(b.ref.Job).State.Terminal() || parked != nil {
+						break
+					}
+					if err := b.slice(b.store.job(b.ref.Job).Ref()); err != nil && !errors.As(err, &parked) {
+						t.Fatal(err)
+					}
+				}
+				j := b.store.job(b.ref.Job)
+				switch {
+				case row.ends != "" && j.State != row.ends:
+					t.Errorf("job = %+v, want it %s", j, row.ends)
+				case row.ends == "" && (parked == nil || !strings.Contains(parked.For, row.waits)):
+					t.Errorf("parked %v, want it to wait for %s; job %+v", parked, row.waits, j)
+				case row.ends == "" && (j.Refusals > 0) != (row.waits == "user-minute"):
+					t.Errorf("job = %+v: a refusal is none, or a fault is one", j)
+				}
+				if got := m.all["c03"].State; got != row.state || row.synced >= 0 && m.states()[jobs.CalendarSynced] != row.synced {
+					t.Errorf("c03 is %s, of all %v; want %s, and %d synced", got, m.states(), row.state, row.synced)
+				}
+				if n := len(m.calls); n > 40 {
+					t.Errorf("%d calls", n)
+				}
+			})
+		})
+	}
+}
+
+// on is a fault of all calls of one calendar.
+func on(calendar string, err error) func(string, string, quota.Lane) error {
+	return func(c, _ string, _ quota.Lane) error {
+		if c == calendar {
+			return err
+		}
+		return nil
+	}
+}
+
+func TestASyncOfCalendarsStopsWithTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemDiary(20)
+		b := newCalendarRig(t, m)
+		time.AfterFunc(700*time.Millisecond, func() { close(b.stop) })
+		start := time.Now()
+		if err := b.slice(b.ref); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took > 2*time.Second || len(m.calls) != 2*calendarsAtOnce {
+			t.Errorf("it took %s and %d calls to stop", took, len(m.calls))
+		}
+		if j := b.store.job(b.ref.Job); j.State.Terminal() || j.Slice != 1 || len(b.queue.refs) != 1 {
+			t.Errorf("job = %+v, tasks %v; want the next slice on the queue", j, b.queue.refs)
+		}
+		written := 0
+		for _, c := range m.all {
+			written += int(c.Stream.Pages)
+		}
+		if written != len(m.calls) {
+			t.Errorf("%d pages were written down of %d that were asked for", written, len(m.calls))
+		}
+	})
+}
