@@ -3,6 +3,8 @@ package scheduler
 import (
 	"fmt"
 	"time"
+
+	"headroom/jobs"
 )
 
 // Timing says when a schedule runs for an account.
@@ -136,4 +138,23 @@ func (t *timing) between(after, before time.Time) int64 {
 		}
 		return n
 	})
+}
+
+// Coming lists when the runs of a schedule are due for an account after a moment,
+// at most n of them.
+func Coming(t Timing, s jobs.Schedule, account string, after time.Time, n int) ([]time.Time, error) {
+	read, err := newTiming(t)
+	if err != nil {
+		return nil, err
+	}
+	p := placeOf(s, account)
+	slot := read.lastDue(after, p)
+	if slot.IsZero() { // there was none yet
+		slot = after
+	}
+	var all []time.Time
+	for slot = read.next(slot); len(all) < n && !slot.IsZero(); slot = read.next(slot) {
+		all = append(all, read.due(slot, p))
+	}
+	return all, nil
 }

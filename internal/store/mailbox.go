@@ -176,13 +176,19 @@ func (x *tx) clearDone(ctx context.Context, r *row) (done bool, err error) {
 // rarely it is otherwise: a cursor may grow too old within hours.
 const crawlAdvance = time.Hour
 
-const dueSyncs = `SELECT m.account FROM mailboxes AS m LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
-	WHERE m.history_id <> 0 AND (j.id IS NULL OR NOT j.live) AND (
-		(m.asked_at > 0 AND COALESCE(j.state, '') <> 'paused')
-		OR (m.begun_at <= ? AND NOT (m.reconcile AND m.reconciled_at > ?)
-			AND COALESCE(j.state, '') NOT IN ('paused', 'blocked', 'cancelled')
-			AND EXISTS (SELECT 1 FROM jobs AS b WHERE b.account = m.account AND b.kind = 'mail-backfill' AND b.live)))
-	ORDER BY m.asked_at = 0, m.asked_at, m.begun_at LIMIT ?`
+// dueSyncs finds what was asked for by its index and what is crawled among the live
+// jobs, so that a look costs what is due and not what there is.
+const dueSyncs = `SELECT account FROM (
+		SELECT m.account AS account, 0 AS after, m.asked_at AS since
+		FROM mailboxes AS m LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
+		WHERE m.asked_at > 0 AND m.history_id <> 0 AND (j.id IS NULL OR NOT j.live AND j.state <> 'paused')
+		UNION ALL
+		SELECT m.account, 1, m.begun_at
+		FROM jobs AS b JOIN mailboxes AS m ON m.account = b.account LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
+		WHERE b.live AND b.kind = 'mail-backfill' AND m.asked_at = 0 AND m.history_id <> 0 AND m.begun_at <= ?
+			AND NOT (m.reconcile AND m.reconciled_at > ?)
+			AND (j.id IS NULL OR NOT j.live AND j.state NOT IN ('paused', 'blocked', 'cancelled'))
+	) AS due GROUP BY account ORDER BY MIN(after), MIN(since) LIMIT ?`
 
 // DueSyncs returns the accounts whose live sync should start now: those that it
 // was asked for, and every hour those whose backfill runs. Of the latter, one

@@ -32,7 +32,10 @@ CREATE TABLE schedule_revision (
 );
 INSERT INTO schedule_revision (only, accounts, pauses) VALUES (1, 1, 1);
 
+CREATE INDEX mailboxes_asked ON mailboxes (asked_at) WHERE asked_at > 0;
+
 -- +goose Down
+DROP INDEX mailboxes_asked;
 DROP TABLE schedule_revision;
 DROP TABLE schedule_pauses;
 DROP TABLE schedule_slots;
