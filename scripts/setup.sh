@@ -2,7 +2,7 @@
 # Makes sure that tools are there, and installs what is missing through apt-get
 # or brew. Says so before it changes anything; does nothing when all is there.
 #
-# usage: scripts/setup.sh [go] [cc] [redis-server]
+# usage: scripts/setup.sh [go] [cc] [redis-server] [ics]
 . "$(dirname "$0")/lib.sh"
 
 readonly next_go='install Go 1.26 or later from https://go.dev/dl and run this again'
@@ -70,12 +70,27 @@ need_redis() {
   esac
 }
 
-[ $# -gt 0 ] || set -- go cc redis-server
+# A second library for calendars, which one test compares with. Without it, as where
+# there is no apt-get, that part of the test is skipped.
+need_ics() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    "$python" -c 'import icalendar, recurring_ical_events' >/dev/null 2>&1 && return 0
+  done
+  if command -v apt-get >/dev/null 2>&1; then
+    (install python3-icalendar python3-recurring-ical-events) || say "tests go without them"
+  else
+    say "no python3 has icalendar and recurring_ical_events; tests go without them"
+  fi
+}
+
+[ $# -gt 0 ] || set -- go cc redis-server ics
 for tool in "$@"; do
   case "$tool" in
     go) need_go ;;
     cc) need_cc ;;
     redis-server) need_redis ;;
-    *) fail "unknown tool $tool" "usage: scripts/setup.sh [go] [cc] [redis-server]" ;;
+    ics) need_ics ;;
+    *) fail "unknown tool $tool" "usage: scripts/setup.sh [go] [cc] [redis-server] [ics]" ;;
   esac
 done

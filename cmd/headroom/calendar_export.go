@@ -94,7 +94,8 @@ func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g 
 		if err != nil {
 			return err
 		}
-		problems = append(problems, a.Problems()...)
+		_, wrong := a.Occurrences(agenda.Span{})
+		problems = append(problems, wrong...)
 		if f.out == "-" {
 			_, err := a.WriteICS(cmd.OutOrStdout())
 			return errors.Join(err, notUnderstood(cmd, problems))

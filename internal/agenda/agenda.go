@@ -79,10 +79,6 @@ func New(c jobs.Calendar, events []jobs.Event) *Agenda {
 	return a
 }
 
-// Problems are the events that New could not understand, which are left out of
-// everything, and the parts of others that were.
-func (a *Agenda) Problems() []Problem { return a.problems }
-
 func (a *Agenda) problem(id string, err error) Problem {
 	return Problem{Calendar: a.calendar.ID, Event: id, Text: strings.ReplaceAll(err.Error(), "\n", "; ")}
 }

@@ -149,30 +149,26 @@ func (s *series) like(w When) When {
 }
 
 // recurrence writes a line of a series' recurrence: lists in the form of its start,
-// rules with their end so. What cannot be read is written as it is.
+// rules with their end so. What cannot be read is left out, as readers give up on a
+// file with a line that they do not understand; it is among the problems.
 func (f *icsFile) recurrence(c *ical.Component, s *series, text string) {
 	l, err := readLine(text)
 	if err != nil {
 		return
 	}
-	prop := &ical.Prop{Name: l.name, Params: ical.Params{}, Value: clean(l.value)}
 	switch l.name {
 	case "RRULE", "EXRULE":
-		if option, err := s.option(l.value); err == nil && !option.Until.IsZero() {
-			prop.Value = withEnd(l.value, s, option.Until)
-		}
-		c.Props.Add(prop)
-	case "RDATE", "EXDATE":
-		all, err := s.dates(l)
-		if err != nil || l.params["VALUE"] == "PERIOD" {
-			for name, value := range l.params {
-				if name != "" {
-					prop.Params.Set(name, clean(value))
-				}
-			}
-			c.Props.Add(prop)
+		option, err := s.option(l.value)
+		if err != nil {
 			return
 		}
+		rule := plainRule(l.value)
+		if !option.Until.IsZero() {
+			rule = withEnd(rule, s, option.Until)
+		}
+		c.Props.Add(&ical.Prop{Name: l.name, Params: ical.Params{}, Value: rule})
+	case "RDATE", "EXDATE":
+		all, _ := s.dates(l)
 		for _, at := range all {
 			c.Props.Add(f.when(l.name, s.at(at)))
 		}
@@ -186,9 +182,9 @@ func withEnd(rule string, s *series, wall time.Time) string {
 	if !s.allDay() {
 		end = instant(wall, s.zone).UTC().Format(utcLayout)
 	}
-	parts := strings.Split(strings.Trim(rule, "; "), ";")
+	parts := strings.Split(rule, ";")
 	for i, part := range parts {
-		if strings.HasPrefix(strings.ToUpper(strings.TrimSpace(part)), "UNTIL=") {
+		if strings.HasPrefix(part, "UNTIL=") {
 			parts[i] = "UNTIL=" + end
 		}
 	}

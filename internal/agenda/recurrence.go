@@ -125,7 +125,7 @@ func (s *series) rule(text string, first, from, to time.Time) ([]time.Time, erro
 // option reads a rule, with its end as it is on the wall clock. Where an end is a
 // day and the series has times, the whole of that day counts.
 func (s *series) option(text string) (*rrule.ROption, error) {
-	text = strings.Trim(strings.ToUpper(strings.ReplaceAll(text, " ", "")), ";")
+	text = plainRule(text)
 	option, err := rrule.StrToROption(text)
 	if err != nil {
 		return nil, fmt.Errorf("rule %q: %w", text, err)
@@ -147,6 +147,11 @@ func (s *series) option(text string) (*rrule.ROption, error) {
 		option.Until = onWall(option.Until.In(s.zone))
 	}
 	return option, nil
+}
+
+// plainRule is a rule in capitals, without spaces and empty parts at its ends.
+func plainRule(text string) string {
+	return strings.Trim(strings.ToUpper(strings.ReplaceAll(text, " ", "")), ";")
 }
 
 // skip is a start for a rule without a count from which on it yields what it
