@@ -50,9 +50,11 @@ var CatchUps = []string{"one", "none"}
 // ScheduleNames lists the schedules.
 var ScheduleNames = []string{"mail-sync", "calendar-sync", "watch-renewal", "reconciliation"}
 
-// defaultSpecs leaves out mail-sync, which goes by [Sync]. Watches are renewed
-// when they are due, by themselves.
-var defaultSpecs = map[string]string{"calendar-sync": "@every 15m", "watch-renewal": NoSchedule, "reconciliation": "@every 168h"}
+// defaultSpecs leaves out mail-sync, which goes by [Sync], and watch-renewal, which
+// is for those who have Google push.
+var defaultSpecs = map[string]string{"calendar-sync": "@every 15m", "reconciliation": "@every 168h"}
+
+const renewalSpec = "@every 1h"
 
 // Schedule returns a schedule as it holds for an account, which is what is said of
 // the account, before what is said of its tenant, before what holds for all,
@@ -69,7 +71,10 @@ func (c Config) defaultSpec(name string) string {
 	if spec, ok := defaultSpecs[name]; ok {
 		return spec
 	}
-	if c.Sync.Interval > 0 {
+	switch {
+	case name == "watch-renewal" && (c.Push.Gmail.On() || c.Push.Calendar.On()):
+		return renewalSpec
+	case name == "mail-sync" && c.Sync.Interval > 0:
 		return "@every " + c.Sync.Interval.String()
 	}
 	return NoSchedule

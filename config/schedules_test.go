@@ -60,6 +60,13 @@ func TestNoSyncIntervalIsNoSchedule(t *testing.T) {
 	}
 }
 
+func TestWatchesAreRenewedWhereGooglePushes(t *testing.T) {
+	got, err := config.Load(config.Options{Set: []string{"push.calendar.address=https://headroom.example.com/push/calendar"}})
+	if spec := got.Schedule("watch-renewal", "", "").Spec; err != nil || spec != "@every 1h" {
+		t.Errorf("%v, the watch-renewal is %q, want every hour", err, spec)
+	}
+}
+
 func TestWrongSchedulesAreNamed(t *testing.T) {
 	_, err := config.Load(config.Options{Path: write(t, `
 schedules:

@@ -1,6 +1,9 @@
 package jobs
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // WatchKind is what Google tells of.
 type WatchKind string
@@ -58,6 +61,7 @@ const (
 	ChannelPending  ChannelState = "pending"  // Google was asked for it, and its answer is not known
 	ChannelActive   ChannelState = "active"   // the one that its watch goes by
 	ChannelReplaced ChannelState = "replaced" // another took its place: it is to be stopped
+	ChannelStray    ChannelState = "stray"    // it told of changes, and nothing was known of it: it is to be stopped
 )
 
 // A Channel is the way on which Calendar tells of one thing's changes. Each is
@@ -69,6 +73,27 @@ type Channel struct {
 	TokenHash []byte // SHA-256 of the token that Google gives with each push
 	State     ChannelState
 	ExpiresAt time.Time
+}
+
+// ChannelMark begins the id of each channel that Headroom makes.
+const ChannelMark = "headroom-"
+
+// longestToken is what Google takes.
+const longestToken = 256
+
+// ChannelToken is the token of a channel: a secret and, so that a channel can be
+// stopped of which nothing else is known, the account that it belongs to.
+func ChannelToken(secret, account string) string {
+	if len(secret)+1+len(account) > longestToken {
+		return secret
+	}
+	return secret + ":" + account
+}
+
+// TokenAccount is the account in a channel's token, or empty.
+func TokenAccount(token string) string {
+	_, account, _ := strings.Cut(token, ":")
+	return account
 }
 
 // PushOutcome is what became of a push.

@@ -20,8 +20,8 @@ type SyncStore interface {
 	// DueSyncs returns the accounts whose sync should start now, mostly because it
 	// was asked for.
 	DueSyncs(ctx context.Context) ([]string, error)
-	// StartSync starts one, and says whether it was not under way already.
-	StartSync(ctx context.Context, account string) (job jobs.Job, started bool, err error)
+	// StartDueSync starts one, and says whether it was not under way already.
+	StartDueSync(ctx context.Context, account string) (job jobs.Job, started bool, err error)
 }
 
 // A CalendarSyncStore knows which accounts a sync of calendars is due for.
@@ -116,7 +116,7 @@ func (s *Syncs) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
 	due, err := s.opts.Store.DueSyncs(ctx)
-	errs := s.start(ctx, due, err, s.opts.Store.StartSync)
+	errs := s.start(ctx, due, err, s.opts.Store.StartDueSync)
 	if c := s.opts.Calendars; c != nil {
 		due, err := c.DueCalendarSyncs(ctx)
 		errs = append(errs, s.start(ctx, due, err, c.StartDueCalendarSync)...)

@@ -35,7 +35,7 @@ func (m *mailboxes) DueSyncs(context.Context) ([]string, error) {
 	return slices.Clone(m.due), nil
 }
 
-func (m *mailboxes) StartSync(_ context.Context, account string) (jobs.Job, bool, error) {
+func (m *mailboxes) StartDueSync(_ context.Context, account string) (jobs.Job, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if account == "bob" {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,13 +13,10 @@ import (
 	"headroom/jobs"
 )
 
-// A WatchStore knows what Google is to tell of, and for how long it does.
+// A WatchStore knows what Google tells of, and for how long it does.
 type WatchStore interface {
-	// AskForMailWatches asks for a sync of mailboxes whose watch is to be made or
-	// renewed, which the sync does, and returns of how many.
-	AskForMailWatches(ctx context.Context, limit int) (int, error)
-	// AskForChannels does the same for calendars.
-	AskForChannels(ctx context.Context, limit int) (int, error)
+	// PruneWatches forgets watches that nobody wants any more.
+	PruneWatches(ctx context.Context) error
 	// LapseWatches returns watches whose time has ended, each once.
 	LapseWatches(ctx context.Context) ([]jobs.WatchKey, error)
 	// CountWatches counts watches by kind and state.
@@ -27,24 +25,19 @@ type WatchStore interface {
 
 // WatchOptions configures [NewWatches]. Store, Log and Registerer are required.
 type WatchOptions struct {
-	Store           WatchStore
-	Mail, Calendars bool          // what is watched
-	Tick            time.Duration // between two looks; 5s if zero
-	Log             *zap.Logger
-	Registerer      prometheus.Registerer
+	Store      WatchStore
+	Watched    []jobs.WatchKind // what the settings ask for; of others no alarm is raised
+	Tick       time.Duration    // between two looks; 5s if zero
+	Log        *zap.Logger
+	Registerer prometheus.Registerer
 }
 
-// asksAtATime bounds how many syncs one look asks for, so that accounts that come to
-// be watched all at once do not sync all at once.
-const asksAtATime = 20
-
-// Watches sees to it that Google goes on telling of changes: it has the sync begin
-// that renews what is due, and raises the alarm for what has ended. Any number of
+// Watches raises the alarm for watches that ended before they were renewed. That
+// they are renewed is the matter of syncs, which [Schedules] ask for. Any number of
 // them may run.
 type Watches struct {
 	opts    WatchOptions
 	watches *prometheus.GaugeVec   // by kind, state
-	asked   *prometheus.CounterVec // by kind
 	lapsed  *prometheus.CounterVec // by kind
 	failed  prometheus.Counter
 	failing bool // the last look failed; only used by Run
@@ -69,17 +62,13 @@ func NewWatches(o WatchOptions) (*Watches, error) {
 			Name: "headroom_scheduler_watches",
 			Help: "Watches at Google, by kind and state.",
 		}, []string{"kind", "state"}),
-		asked: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_scheduler_watch_syncs_total",
-			Help: "Syncs asked for because a watch was to be made or renewed, by kind.",
-		}, []string{"kind"}),
 		lapsed: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_scheduler_watches_lapsed_total",
 			Help: "Watches that ended before they were renewed, by kind.",
 		}, []string{"kind"}),
 		failed: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_scheduler_watch_errors_total",
-			Help: "Looks for due watches that failed.",
+			Help: "Looks for watches that have lapsed that failed.",
 		}),
 	}
 	for _, kind := range jobs.WatchKinds {
@@ -98,7 +87,7 @@ func (w *Watches) Run(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			w.failed.Inc()
 			if !w.failing { // a row of them is said once
-				w.opts.Log.Error("look for due watches failed, trying again with the next", zap.Error(err))
+				w.opts.Log.Error("look for lapsed watches failed, trying again with the next", zap.Error(err))
 			}
 		}
 		w.failing = err != nil
@@ -110,46 +99,26 @@ func (w *Watches) Run(ctx context.Context) error {
 	}
 }
 
-// look raises alarms before it asks, so that what has ended is seen as such.
 func (w *Watches) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
-	return errors.Join(w.alarm(ctx), w.ask(ctx), w.count(ctx))
+	if err := w.opts.Store.PruneWatches(ctx); err != nil { // else what nobody wants would be alarmed for
+		return err
+	}
+	return errors.Join(w.alarm(ctx), w.count(ctx))
 }
 
 func (w *Watches) alarm(ctx context.Context) error {
 	lapsed, err := w.opts.Store.LapseWatches(ctx)
 	for _, k := range lapsed {
-		w.lapsed.WithLabelValues(string(k.Kind)).Inc()
-		if w.on(k.Kind) { // else somebody has switched it off
-			w.opts.Log.Error("a watch has lapsed: Google tells of no changes until it is renewed, and they are found when a sync is due",
-				zap.String("kind", string(k.Kind)), zap.String("account", k.Account))
+		if !slices.Contains(w.opts.Watched, k.Kind) { // somebody has switched it off
+			continue
 		}
+		w.lapsed.WithLabelValues(string(k.Kind)).Inc()
+		w.opts.Log.Error("a watch has lapsed: Google tells of no changes until it is renewed, and they are found when a sync is due",
+			zap.String("kind", string(k.Kind)), zap.String("account", k.Account), zap.String("calendar", k.Calendar))
 	}
 	return err
-}
-
-func (w *Watches) on(kind jobs.WatchKind) bool {
-	if kind == jobs.WatchMail {
-		return w.opts.Mail
-	}
-	return w.opts.Calendars
-}
-
-func (w *Watches) ask(ctx context.Context) error {
-	var errs []error
-	ask := func(kind jobs.WatchKind, do func(context.Context, int) (int, error)) {
-		n, err := do(ctx, asksAtATime)
-		w.asked.WithLabelValues(string(kind)).Add(float64(n))
-		errs = append(errs, err)
-	}
-	if w.opts.Mail {
-		ask(jobs.WatchMail, w.opts.Store.AskForMailWatches)
-	}
-	if w.opts.Calendars {
-		ask(jobs.WatchCalendar, w.opts.Store.AskForChannels)
-	}
-	return errors.Join(errs...)
 }
 
 func (w *Watches) count(ctx context.Context) error {

@@ -59,6 +59,7 @@ func (s *slice) syncCalendars(ctx, calls context.Context, account jobs.Account) 
 		if end := r.readList(list); end != nil {
 			return *end
 		}
+		r.watch() // what is new on the list
 	}
 	for {
 		all, err := s.opts.CalendarStore.RoundCalendars(ctx, s.ref)

@@ -67,9 +67,15 @@ const (
 	mailEvery    = 24 * time.Hour // as Google advises
 	renewFrom    = 0.70           // share of a watch's life
 	renewTo      = 0.85
+	leastRenewal = time.Second // so that no renewal is due at once
 	leastDeny    = time.Second
-	tokenBytes   = 32
-	channelBytes = 16
+
+	// unsupportedFor is how long a calendar is left alone that Google does not watch,
+	// such as one of holidays.
+	unsupportedFor = 7 * 24 * time.Hour
+	neverPushed    = "pushNotSupportedForRequestedResource"
+	tokenBytes     = 32
+	channelBytes   = 16
 )
 
 // renewal is when to renew a watch of so long a life: at random, so that those
@@ -80,7 +86,7 @@ func renewal(kind jobs.WatchKind, life time.Duration) time.Duration {
 	if every := time.Duration(float64(mailEvery) * (0.9 + 0.2*mathrand.Float64())); kind == jobs.WatchMail && every < wait {
 		return every
 	}
-	return wait
+	return max(wait, leastRenewal)
 }
 
 // watchMail makes or renews the watch of the slice's mailbox when that is due. It
@@ -118,9 +124,13 @@ func (s *slice) notRenewed(ctx, calls context.Context, k jobs.WatchKey, err erro
 	}
 	outcome, wait := "failed", time.Duration(0)
 	denied, isDenied := errors.AsType[*quota.DeniedError](err)
-	if isDenied {
+	answer, _ := errors.AsType[*jobs.CallError](err)
+	switch {
+	case isDenied:
 		outcome, wait = "refused", max(denied.RetryAfter, leastDeny)
-	} else {
+	case answer != nil && answer.Reason == neverPushed:
+		outcome, wait = "unsupported", unsupportedFor
+	default:
 		s.log.Warn("a watch could not be renewed", append(logJob(s.job), zap.String("kind", string(k.Kind)), zap.Error(err))...)
 	}
 	s.metrics.renewals.WithLabelValues(string(k.Kind), outcome).Inc()
@@ -145,19 +155,24 @@ func (s *slice) watchTrouble(k jobs.WatchKey, err error) {
 }
 
 // watch replaces the channels of the account's calendars that are due, the new one
-// first, and stops those that were replaced. It comes before anything is read, so
-// that no change falls between the two.
+// first, and stops those that were replaced. It comes before they are read, so that
+// no change falls between the two.
 func (r *calendarRun) watch() {
 	w := r.opts.Watching
 	box, able := r.changes.(CalendarWatcher)
 	if w.Address == "" || !able {
 		return
 	}
-	due, err := w.Store.DueChannels(r.ctx, r.job.Account)
-	r.watchTrouble(jobs.WatchKey{Kind: jobs.WatchCalendar}, err)
-	for _, k := range due {
-		if r.stopping() || !r.openChannel(box, k) {
-			return
+	for {
+		due, err := w.Store.DueChannels(r.ctx, r.job.Account)
+		r.watchTrouble(jobs.WatchKey{Kind: jobs.WatchCalendar}, err)
+		if len(due) == 0 {
+			break
+		}
+		for _, k := range due {
+			if r.stopping() || !r.openChannel(box, k) {
+				return
+			}
 		}
 	}
 	r.stopChannels(box)
@@ -166,9 +181,9 @@ func (r *calendarRun) watch() {
 // openChannel makes one channel, and reports whether to go on with others.
 func (r *calendarRun) openChannel(box CalendarWatcher, k jobs.WatchKey) (goOn bool) {
 	store := r.opts.Watching.Store
-	token := random(tokenBytes)
+	token := jobs.ChannelToken(random(tokenBytes), r.job.Account)
 	hash := sha256.Sum256([]byte(token))
-	c := jobs.Channel{ID: "headroom-" + random(channelBytes), WatchKey: k, TokenHash: hash[:]}
+	c := jobs.Channel{ID: jobs.ChannelMark + random(channelBytes), WatchKey: k, TokenHash: hash[:]}
 	if err := store.AddChannel(r.ctx, r.ref, c); err != nil {
 		r.watchTrouble(k, err)
 		return false
@@ -186,7 +201,12 @@ func (r *calendarRun) openChannel(box CalendarWatcher, k jobs.WatchKey) (goOn bo
 		return r.notRenewed(r.ctx, r.calls, k, fmt.Errorf("watch %q: %w", k.Calendar, err))
 	}
 	life := max(0, time.Until(until))
-	r.renewed(k, store.ChannelMade(r.ctx, r.ref, c, life, renewal(k.Kind, life)))
+	if err := store.ChannelMade(r.ctx, r.ref, c, life, renewal(k.Kind, life)); err != nil {
+		r.watchTrouble(k, err)
+		return false
+	}
+	r.renewed(k, nil)
+	r.progressed()
 	return true
 }
 
@@ -203,7 +223,10 @@ func (r *calendarRun) stopChannels(box CalendarWatcher) {
 		err := r.call(r.calls, nil, func(ctx context.Context) error { return box.StopChannel(ctx, c.ID, c.Resource) })
 		if err != nil {
 			r.log.Debug("stop a channel", append(logJob(r.job), zap.String("channel", c.ID), zap.Error(err))...)
-			return
+			if _, denied := errors.AsType[*quota.DeniedError](err); denied || interrupted(r.calls) || errors.Is(err, errNoTurn) {
+				return
+			}
+			continue
 		}
 		r.watchTrouble(c.WatchKey, store.DropChannel(r.ctx, r.ref, c.ID))
 	}

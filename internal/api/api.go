@@ -59,6 +59,8 @@ type Backend interface {
 	Events(ctx context.Context, email, calendar string, q jobs.EventQuery) ([]jobs.Event, error)
 	Occurrences(ctx context.Context, email, calendar string, from, to time.Time) ([]agenda.Occurrence, []agenda.Problem, error)
 
+	Watches(ctx context.Context, account string, after jobs.WatchKey, limit int) ([]jobs.Watch, error)
+
 	// Status is the HTTP status for an error of the backend's own, or 0.
 	Status(err error) int
 }
@@ -104,6 +106,7 @@ func New(o Options) *API {
 	a.addSteering()
 	a.addMessages()
 	a.addCalendars()
+	a.addWatches()
 	a.describe()
 	a.handler = a.guard(a.route())
 	return a

@@ -31,6 +31,10 @@ var descriptions = map[string]map[string]string{
 		"id": "As Google names it.", "series": "The id of the event that repeats.", "end": "Exclusive.",
 		"original": "When it would have begun, where it differs from its series.",
 	},
+	"Watch": {
+		"calendar": "The id, of a watch of kind calendar.", "channel": "The id of the channel that is in use; Gmail has none.",
+		"renew_at": "When it is to be renewed.", "failures": "Attempts to renew it that failed, in a row.", "next_try": "No attempt is made before.",
+	},
 	"FailureFilter": {"ids": "At most 1000.", "reason": "Exactly as listed.", "given_up": "Only those that are not tried again by themselves."},
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 func storeOptions(cfg config.Config, log *zap.Logger) store.Options {
-	return store.Options{Path: cfg.Store.Path, Blobs: cfg.Store.Blobs, Log: log}
+	return store.Options{Path: cfg.Store.Path, Blobs: cfg.Store.Blobs, Log: log, Watched: watched(cfg)}
 }
 
 // ErrNoStore says that the store's file does not exist yet.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 
 	"headroom/config"
 	"headroom/internal/push"
@@ -10,8 +9,6 @@ import (
 	"headroom/jobs"
 	"headroom/scheduler"
 	"headroom/workers"
-
-	"go.uber.org/zap"
 )
 
 // newPush takes pushes in a process with [RoleWeb]; nil where the settings ask for
@@ -55,6 +52,11 @@ func (s pushStore) Channel(ctx context.Context, id string) (jobs.Channel, error)
 	return s.store.Channel(ctx, id)
 }
 
+// AddStray implements [push.Store].
+func (s pushStore) AddStray(ctx context.Context, c jobs.Channel) error {
+	return s.store.AddStray(ctx, c)
+}
+
 // PushChannel implements [push.Store].
 func (s pushStore) PushChannel(ctx context.Context, id, resource string, number uint64, changed bool) (jobs.PushOutcome, error) {
 	return s.store.PushChannel(ctx, id, resource, number, changed)
@@ -69,10 +71,21 @@ func (a *App) watching() workers.Watching {
 	return workers.Watching{Store: a.store, Topic: p.Gmail.Topic, Address: p.Calendar.Address}
 }
 
-// addWatches adds what keeps Google telling of changes.
+// watched is what the workers have Google tell of, by the settings.
+func watched(cfg config.Config) (kinds []jobs.WatchKind) {
+	if cfg.Push.Gmail.On() {
+		kinds = append(kinds, jobs.WatchMail)
+	}
+	if cfg.Push.Calendar.On() {
+		kinds = append(kinds, jobs.WatchCalendarList, jobs.WatchCalendar)
+	}
+	return kinds
+}
+
+// addWatches adds what sees when Google tells of changes no more.
 func (a *App) addWatches() error {
 	w, err := scheduler.NewWatches(scheduler.WatchOptions{
-		Store: a.store, Mail: a.cfg.Push.Gmail.On(), Calendars: a.cfg.Push.Calendar.On(), Log: a.opts.Log, Registerer: a.opts.Registry,
+		Store: a.store, Watched: watched(a.cfg), Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {
 		return err
@@ -81,28 +94,27 @@ func (a *App) addWatches() error {
 	return nil
 }
 
-// Watches lists what Google tells of, from after a key on; where there is no store
-// yet, nothing.
-func Watches(ctx context.Context, cfg config.Config, after jobs.WatchKey, limit int, log *zap.Logger) (all []jobs.Watch, err error) {
-	s, err := OpenStore(ctx, cfg, log)
-	if errors.Is(err, ErrNoStore) {
-		return nil, nil
+// StoredWatches lists what Google tells of, of an account only if one is named, from
+// after a key on; a limit of 0 lists all. The error names an account that is not
+// known.
+func StoredWatches(ctx context.Context, cfg config.Config, s *store.Store, account string, after jobs.WatchKey, limit int) (all []jobs.Watch, err error) {
+	if account != "" {
+		known, err := KnownAccount(ctx, cfg, s, account)
+		if err != nil {
+			return nil, err
+		}
+		account = known.Email
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return allWatches(ctx, s, after, limit)
-}
-
-// allWatches lists watches page by page; a limit of 0 lists all.
-func allWatches(ctx context.Context, s *store.Store, after jobs.WatchKey, limit int) (all []jobs.Watch, err error) {
 	for {
-		page, err := s.Watches(ctx, after, limit)
+		page, err := s.Watches(ctx, account, after, limit)
 		all = append(all, page...)
 		if err != nil || len(page) == 0 || limit > 0 {
 			return all, err
 		}
 		after = page[len(page)-1].WatchKey
 	}
+}
+
+func (b apiBackend) Watches(ctx context.Context, account string, after jobs.WatchKey, limit int) ([]jobs.Watch, error) {
+	return StoredWatches(ctx, b.cfg, b.store, account, after, limit)
 }

@@ -23,6 +23,7 @@ func (r *rig) pushing() {
 	p.ServiceAccount, p.Audience = "push@p.iam.gserviceaccount.com", "https://headroom.example.com/push/gmail"
 	p.Issuer = r.cfg.Google.Endpoint // also where a gateway will stand before it
 	r.cfg.Sync.Interval = 0          // only what is asked for
+	r.renewals()
 }
 
 func (r *rig) pushTo(a *app.App, change func(*fakegoogle.Push)) {
@@ -146,20 +147,20 @@ func TestAWatchIsRenewedInTime(t *testing.T) {
 	r := newRig(t, 5)
 	r.pushing()
 	a := r.run()
-	r.pushTo(a, func(p *fakegoogle.Push) { p.WatchLifeMS = 12_000 })
+	r.pushTo(a, func(p *fakegoogle.Push) { p.WatchLifeMS = 4_000 })
 	r.startBackfill()
 	k := jobs.WatchKey{Account: ann, Kind: jobs.WatchMail}
 	r.until("watched", func() bool { return r.watch(a.Store(), k).State == jobs.WatchActive })
 	w := r.watch(a.Store(), k)
-	if early := w.ExpiresAt.Sub(w.RenewAt); early < time.Second || w.RenewAt.Before(w.RenewedAt) {
+	if early := w.ExpiresAt.Sub(w.RenewAt); early < w.ExpiresAt.Sub(w.RenewedAt)/10 || w.RenewAt.Before(w.RenewedAt) {
 		t.Errorf("watch = %+v, want it renewed well before its end", w)
 	}
 	// Refused from now on, it lapses.
 	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.watch", Reason: "forbidden"}); err != nil {
 		t.Fatal(err)
 	}
-	r.until("lapsed", func() bool { return r.watch(a.Store(), k).State == jobs.WatchLapsed })
-	if w := r.watch(a.Store(), k); w.Failures == 0 || !strings.Contains(w.LastError, "403") {
+	r.until("lapsed, and refused", func() bool { w := r.watch(a.Store(), k); return w.State == jobs.WatchLapsed && w.Failures > 0 })
+	if w := r.watch(a.Store(), k); !strings.Contains(w.LastError, "403") {
 		t.Errorf("watch = %+v, want the refusal that let it lapse", w)
 	}
 	if j, err := a.Store().Job(t.Context(), jobs.SyncID(ann)); err != nil || j.LastError != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"google.golang.org/api/calendar/v3"
@@ -71,10 +72,11 @@ func (c *Calendar) WatchCalendar(ctx context.Context, calendarID, id, token, add
 }
 
 // refused reports whether an error says that nothing was done: our own ledger's, or
-// Google's that the request is at fault.
+// Google's that the request is at fault, unless that is because the same was done
+// before.
 func refused(err error) bool {
 	answer, answered := errors.AsType[*googleapi.Error](err)
-	return isLedgers(err) || answered && answer.Code >= 400 && answer.Code < 500
+	return isLedgers(err) || answered && answer.Code >= 400 && answer.Code < 500 && !slices.Contains(reasonsOf(answer), "channelIdNotUnique")
 }
 
 // StopChannel ends a channel. One that is not there is no error.

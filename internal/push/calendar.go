@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"headroom/jobs"
 )
@@ -31,14 +32,15 @@ func (h *Handler) takeCalendar(ctx context.Context, r *http.Request) (jobs.PushO
 	if token == "" {
 		return "", forged(http.StatusUnauthorized, errors.New("no channel token"))
 	}
+	hash := sha256.Sum256([]byte(token))
 	channel, err := h.opts.Store.Channel(ctx, id)
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
-		return jobs.PushUnknown, nil
+		return jobs.PushUnknown, h.stray(ctx, jobs.Channel{ID: id, Resource: resource, TokenHash: hash[:],
+			WatchKey: jobs.WatchKey{Account: jobs.TokenAccount(token)}})
 	case err != nil:
 		return "", err
 	}
-	hash := sha256.Sum256([]byte(token))
 	if subtle.ConstantTimeCompare(hash[:], channel.TokenHash) != 1 {
 		return "", forged(http.StatusForbidden, fmt.Errorf("the token is not that of channel %s", id))
 	}
@@ -46,4 +48,14 @@ func (h *Handler) takeCalendar(ctx context.Context, r *http.Request) (jobs.PushO
 		return "", forged(http.StatusForbidden, fmt.Errorf("the resource is not that of channel %s", id))
 	}
 	return h.opts.Store.PushChannel(ctx, id, resource, number, state != stateSync)
+}
+
+// stray has a channel stopped that is ours by its mark, although the store does not
+// know it: a copy of the store may have been restored that is older than it. Anybody
+// can claim so, and have a few calls made for nothing.
+func (h *Handler) stray(ctx context.Context, c jobs.Channel) error {
+	if !strings.HasPrefix(c.ID, jobs.ChannelMark) || c.Account == "" {
+		return nil
+	}
+	return h.opts.Store.AddStray(ctx, c)
 }

@@ -42,6 +42,9 @@ type Store interface {
 	PushMail(ctx context.Context, email string, historyID uint64) (jobs.PushOutcome, error)
 	// Channel returns a channel, or jobs.ErrNotFound.
 	Channel(ctx context.Context, id string) (jobs.Channel, error)
+	// AddStray notes a channel that is of an account, as it seems, so that it is
+	// stopped.
+	AddStray(ctx context.Context, c jobs.Channel) error
 	// PushChannel asks for a sync of what a channel tells of, if the message's
 	// number is higher than those before it. Of the first message, which only says
 	// that the channel is there, changed is false.

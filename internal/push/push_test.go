@@ -407,6 +407,13 @@ func TestCalendarPushes(t *testing.T) {
 	if got := push(map[string]string{"X-Goog-Resource-ID": "r2"}, nil); got != 403 {
 		t.Errorf("another resource: %d, want 403", got)
 	}
+	stray := map[string]string{"X-Goog-Channel-ID": "headroom-x", "X-Goog-Channel-Token": jobs.ChannelToken("s", ann)}
+	if got := push(stray, nil); got != 204 {
+		t.Errorf("a channel with our mark that nobody knows: %d", got)
+	}
+	if c, err := r.store.Channel(ctx, "headroom-x"); err != nil || c.State != jobs.ChannelStray || c.Resource != "r1" || asked() {
+		t.Errorf("it is kept as %+v, %v, want it to be stopped", c, err)
+	}
 	if got := push(nil, nil); got != 204 || !asked() || r.counted("calendar", "asked") != 1 {
 		t.Errorf("a change: %d, asked %t", got, asked())
 	}

@@ -86,9 +86,17 @@ func (s *Store) StartCalendarSync(ctx context.Context, email string) (job jobs.J
 	return job, started, nil
 }
 
-// StartDueCalendarSync starts one of [Store.DueCalendarSyncs].
+// StartDueCalendarSync starts one of [Store.DueCalendarSyncs], unless it was
+// cancelled meanwhile.
 func (s *Store) StartDueCalendarSync(ctx context.Context, account string) (job jobs.Job, started bool, err error) {
 	err = s.line.do(ctx, ahead, func(ctx context.Context, x *tx) error {
+		r, err := x.load(ctx, jobs.CalendarID(account))
+		if err == nil && r.State == jobs.Cancelled {
+			if l, err := x.calendarList(ctx, r.Account); err != nil || l.AskedAt.IsZero() {
+				job = r.Job
+				return err
+			}
+		}
 		job, started, err = x.startCalendars(ctx, normal(account))
 		return err
 	})

@@ -10,15 +10,15 @@ import (
 	"headroom/jobs"
 )
 
-const selectChannel = "SELECT id, account, kind, calendar, resource, token_hash, state, expires_at, last_message FROM channels "
+const selectChannel = "SELECT id, account, kind, calendar, resource, token_hash, state, expires_at FROM channels "
 
 // channelLife is longer than a channel of Calendar's lives that asks for no time. A
 // row is kept for so long where nobody knows when its channel ends.
 const channelLife = 8 * 24 * time.Hour
 
-func scanChannel(scan func(...any) error, c *jobs.Channel, last *int64) error {
+func scanChannel(scan func(...any) error, c *jobs.Channel) error {
 	var hash string
-	err := scan(&c.ID, &c.Account, &c.Kind, &c.Calendar, &c.Resource, &hash, &c.State, millis{&c.ExpiresAt}, last)
+	err := scan(&c.ID, &c.Account, &c.Kind, &c.Calendar, &c.Resource, &hash, &c.State, millis{&c.ExpiresAt})
 	if err == nil {
 		c.TokenHash, err = hex.DecodeString(hash)
 	}
@@ -28,7 +28,7 @@ func scanChannel(scan func(...any) error, c *jobs.Channel, last *int64) error {
 // Channel returns a channel, or [jobs.ErrNotFound].
 func (s *Store) Channel(ctx context.Context, id string) (c jobs.Channel, err error) {
 	err = s.read(ctx, func(x *tx) (err error) {
-		c, _, err = x.channel(ctx, id)
+		c, err = x.channel(ctx, id)
 		return err
 	})
 	if err != nil {
@@ -37,9 +37,9 @@ func (s *Store) Channel(ctx context.Context, id string) (c jobs.Channel, err err
 	return c, nil
 }
 
-func (x *tx) channel(ctx context.Context, id string) (c jobs.Channel, last int64, err error) {
-	err = scanChannel(x.QueryRowContext(ctx, selectChannel+"WHERE id = ?", id).Scan, &c, &last)
-	return c, last, notFound(err)
+func (x *tx) channel(ctx context.Context, id string) (c jobs.Channel, err error) {
+	err = scanChannel(x.QueryRowContext(ctx, selectChannel+"WHERE id = ?", id).Scan, &c)
+	return c, notFound(err)
 }
 
 // PushChannel asks for a sync of an account's calendars because a channel told of
@@ -58,19 +58,18 @@ func (s *Store) PushChannel(ctx context.Context, id, resource string, number uin
 }
 
 func (x *tx) pushChannel(ctx context.Context, id, resource string, number int64, changed bool) (jobs.PushOutcome, error) {
-	c, last, err := x.channel(ctx, id)
+	c, err := x.channel(ctx, id)
 	switch {
-	case errors.Is(err, jobs.ErrNotFound):
+	case errors.Is(err, jobs.ErrNotFound), err == nil && c.State == jobs.ChannelStray:
 		return jobs.PushUnknown, nil
 	case err != nil:
 		return "", err
-	case number <= last:
-		return jobs.PushRepeated, nil
 	}
 	// Of a channel whose answer was lost this is how its resource becomes known, by
 	// which it can be stopped.
-	if _, err := x.ExecContext(ctx, "UPDATE channels SET last_message = ?, resource = ? WHERE id = ?", number, clean(resource), id); err != nil {
-		return "", err
+	news, err := x.changed(ctx, "UPDATE channels SET last_message = ?, resource = ? WHERE id = ? AND last_message < ?", number, clean(resource), id, number)
+	if err != nil || !news {
+		return jobs.PushRepeated, err
 	}
 	if err := x.notePush(ctx, c.WatchKey); err != nil {
 		return "", err
@@ -92,6 +91,27 @@ func (x *tx) pushChannel(ctx context.Context, id, resource string, number int64,
 		return jobs.PushReplaced, nil
 	}
 	return jobs.PushAsked, nil
+}
+
+// mostStrays bounds what strangers can have an account's syncs try to stop.
+const mostStrays = 10
+
+// AddStray notes a channel that is of an account, as it seems, but stands nowhere,
+// as it may after the store was restored from an older copy: the account's next
+// sync stops it.
+func (s *Store) AddStray(ctx context.Context, c jobs.Channel) error {
+	err := s.line.do(ctx, inLine, func(ctx context.Context, x *tx) error {
+		_, err := x.ExecContext(ctx, `INSERT INTO channels (id, account, kind, calendar, resource, token_hash, state, expires_at, created_at)
+			SELECT ?1, email, ?3, '', ?4, ?5, ?6, ?7, ?8 FROM accounts WHERE email = ?2
+				AND (SELECT COUNT(*) FROM channels WHERE account = ?2 AND state = ?6) < ?9
+			ON CONFLICT (id) DO NOTHING`, c.ID, normal(c.Account), jobs.WatchCalendar, clean(c.Resource), hex.EncodeToString(c.TokenHash),
+			jobs.ChannelStray, toMillis(x.after(channelLife)), x.now, mostStrays)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("note stray channel %q: %w", c.ID, err)
+	}
+	return nil
 }
 
 // AddChannel notes that the owner of a sync is about to ask Google for a channel.
@@ -136,34 +156,28 @@ func (s *Store) ChannelMade(ctx context.Context, ref jobs.TaskRef, c jobs.Channe
 	return err
 }
 
-// DropChannel forgets a channel that Google knows no more, or never made.
+// DropChannel forgets a channel that Google knows no more, or never made, and the
+// watch that goes by it.
 func (s *Store) DropChannel(ctx context.Context, ref jobs.TaskRef, id string) error {
 	_, err := s.owned(ctx, ahead, ref, "drop a channel", func(ctx context.Context, x *tx, r *row) error {
-		_, err := x.ExecContext(ctx, "DELETE FROM channels WHERE id = ? AND account = ?", id, r.Account)
+		if _, err := x.ExecContext(ctx, "DELETE FROM channels WHERE id = ? AND account = ?", id, r.Account); err != nil {
+			return err
+		}
+		_, err := x.ExecContext(ctx, "DELETE FROM watches WHERE account = ? AND channel = ?", r.Account, id)
 		return err
 	})
 	return err
 }
 
 // StoppableChannels returns channels of an account that are to be stopped, and of
-// which it is known how.
+// which it is known how: those that were replaced, those that are strays, and those
+// of calendars that are not to be watched any more.
 func (s *Store) StoppableChannels(ctx context.Context, account string) (all []jobs.Channel, err error) {
-	err = s.read(ctx, func(x *tx) error {
-		rows, err := x.QueryContext(ctx, selectChannel+"WHERE account = ? AND state = ? AND resource <> '' AND expires_at > ? LIMIT ?",
-			normal(account), jobs.ChannelReplaced, x.now, DefaultPage)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var c jobs.Channel
-			var last int64
-			if err := scanChannel(rows.Scan, &c, &last); err != nil {
-				return err
-			}
-			all = append(all, c)
-		}
-		return rows.Err()
+	err = s.read(ctx, func(x *tx) (err error) {
+		all, err = rows(ctx, x, scanChannel, selectChannel+`AS w WHERE account = ? AND resource <> '' AND expires_at > ?
+			AND (state IN (?, ?) OR state = ? AND `+unwatchable+") LIMIT ?",
+			normal(account), x.now, jobs.ChannelReplaced, jobs.ChannelStray, jobs.ChannelActive, DefaultPage)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list channels of %s: %w", account, err)
@@ -172,22 +186,11 @@ func (s *Store) StoppableChannels(ctx context.Context, account string) (all []jo
 }
 
 // DueChannels returns what is to be watched of an account's calendars and is not,
-// or not for much longer: their list, and each calendar that is in step.
+// or not for much longer: their list, and each calendar that is not in trouble.
 func (s *Store) DueChannels(ctx context.Context, account string) (due []jobs.WatchKey, err error) {
-	err = s.read(ctx, func(x *tx) error {
-		rows, err := x.QueryContext(ctx, dueChannels, normal(account), x.now, x.now, normal(account), x.now, x.now, DefaultPage)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			k := jobs.WatchKey{Account: normal(account)}
-			if err := rows.Scan(&k.Kind, &k.Calendar); err != nil {
-				return err
-			}
-			due = append(due, k)
-		}
-		return rows.Err()
+	err = s.read(ctx, func(x *tx) (err error) {
+		due, err = x.dueChannels(ctx, normal(account), DefaultPage)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list watches of %s that are due: %w", account, err)
@@ -195,55 +198,46 @@ func (s *Store) DueChannels(ctx context.Context, account string) (due []jobs.Wat
 	return due, nil
 }
 
+// watchable holds for calendars c that can be watched. Those that were not read
+// yet are among them, so that nothing changes unseen between the two.
+const watchable = "c.state IN ('new', 'synced', 'expired')"
+
 const dueChannels = `SELECT 'calendar-list', '' FROM calendar_lists AS l
 		LEFT JOIN watches AS w ON w.account = l.account AND w.kind = 'calendar-list' AND w.calendar = ''
-		WHERE l.account = ? AND l.synced_at > 0 AND COALESCE(w.renew_at, 0) <= ? AND COALESCE(w.next_try, 0) <= ?
+		WHERE l.account = ?1 AND COALESCE(w.renew_at, 0) <= ?2 AND COALESCE(w.next_try, 0) <= ?2
 	UNION ALL
 	SELECT 'calendar', c.id FROM calendars AS c
 		LEFT JOIN watches AS w ON w.account = c.account AND w.kind = 'calendar' AND w.calendar = c.id
-		WHERE c.account = ? AND c.state = 'synced' AND COALESCE(w.renew_at, 0) <= ? AND COALESCE(w.next_try, 0) <= ?
-	LIMIT ?`
+		WHERE c.account = ?1 AND ` + watchable + ` AND COALESCE(w.renew_at, 0) <= ?2 AND COALESCE(w.next_try, 0) <= ?2
+	LIMIT ?3`
 
-const dueChannelAccounts = `SELECT l.account FROM calendar_lists AS l
-		LEFT JOIN watches AS w ON w.account = l.account AND w.kind = 'calendar-list' AND w.calendar = ''
-		LEFT JOIN jobs AS j ON j.id = 'calendar:' || l.account
-	WHERE l.asked_at = 0 AND l.synced_at > 0
-		AND (COALESCE(w.renew_at, 0) <= ?1 AND COALESCE(w.next_try, 0) <= ?2
-			OR EXISTS (SELECT 1 FROM calendars AS c LEFT JOIN watches AS v ON v.account = c.account AND v.kind = 'calendar' AND v.calendar = c.id
-				WHERE c.account = l.account AND c.state = 'synced' AND COALESCE(v.renew_at, 0) <= ?1 AND COALESCE(v.next_try, 0) <= ?2))
-		AND COALESCE(w.asked_at, 0) <= ?3
-		AND COALESCE(j.state, '') NOT IN ('paused', 'blocked', 'cancelled') AND COALESCE(j.wanted, '') = ''
-	LIMIT ?4`
-
-// AskForChannels asks for a sync of accounts whose calendars are to be watched, or
-// to be watched anew; see [Store.AskForMailWatches]. Channels whose time has ended
-// are forgotten, and so are watches of calendars that are no longer in step.
-func (s *Store) AskForChannels(ctx context.Context, limit int) (int, error) {
-	if err := s.pruneChannels(ctx); err != nil {
-		return 0, err
-	}
-	return s.askForWatches(ctx, jobs.WatchCalendarList, dueChannelAccounts, limit,
-		func(x *tx, ctx context.Context, account string) error { return x.askCalendars(ctx, account, false) })
+func (x *tx) dueChannels(ctx context.Context, account string, limit int) ([]jobs.WatchKey, error) {
+	return rows(ctx, x, func(scan func(...any) error, k *jobs.WatchKey) error {
+		k.Account = account
+		return scan(&k.Kind, &k.Calendar)
+	}, dueChannels, account, x.now, limit)
 }
 
-// gone holds for watches of calendars that are not to be watched any more, once
-// their channel has ended.
-const gone = `kind = 'calendar' AND expires_at <= ? AND NOT EXISTS (SELECT 1 FROM calendars AS c
-	WHERE c.account = watches.account AND c.id = watches.calendar AND c.state = 'synced')`
+// unwatchable holds for watches and channels w of calendars that are not to be
+// watched any more.
+const unwatchable = `w.kind = 'calendar' AND NOT EXISTS (SELECT 1 FROM calendars AS c
+	WHERE c.account = w.account AND c.id = w.calendar AND ` + watchable + ")"
 
-func (s *Store) pruneChannels(ctx context.Context) error {
+// PruneWatches forgets channels whose time has ended, and watches of calendars that
+// are not to be watched any more once theirs has: that they end is no lapse.
+func (s *Store) PruneWatches(ctx context.Context) error {
 	var old bool
 	err := s.read(ctx, func(x *tx) (err error) {
-		old, err = x.exists(ctx, `SELECT 1 WHERE EXISTS (SELECT 1 FROM channels WHERE expires_at <= ?)
-			OR EXISTS (SELECT 1 FROM watches WHERE `+gone+")", x.now, x.now)
+		old, err = x.exists(ctx, `SELECT 1 WHERE EXISTS (SELECT 1 FROM channels WHERE expires_at <= ?1)
+			OR EXISTS (SELECT 1 FROM watches AS w WHERE expires_at <= ?1 AND `+unwatchable+")", x.now)
 		return err
 	})
-	if err == nil && old {
+	if err == nil && old { // most often none is, and nobody waits for writers
 		err = s.write(ctx, func(ctx context.Context, x *tx) error {
 			if _, err := x.ExecContext(ctx, "DELETE FROM channels WHERE expires_at <= ?", x.now); err != nil {
 				return err
 			}
-			_, err := x.ExecContext(ctx, "DELETE FROM watches WHERE "+gone, x.now)
+			_, err := x.ExecContext(ctx, "DELETE FROM watches AS w WHERE expires_at <= ? AND "+unwatchable, x.now)
 			return err
 		})
 	}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -26,6 +27,15 @@ func calendars(t *testing.T) (*store.Store, jobs.TaskRef) {
 	return s, must[jobs.Job](t)(s.Claim(t.Context(), job.Ref(), hour)).Ref()
 }
 
+// onList reads the list of Ann's calendars, on which her one calendar is, or was.
+func onList(t *testing.T, s *store.Store, ref jobs.TaskRef, deleted bool) {
+	t.Helper()
+	ctx := t.Context()
+	must[jobs.CalendarList](t)(s.BeginCalendars(ctx, ref))
+	entry := jobs.CalendarEntry{Calendar: jobs.Calendar{ID: annsWork.Calendar, JSON: []byte("{}")}, Deleted: deleted}
+	must[jobs.CalendarList](t)(s.ApplyCalendarList(ctx, ref, jobs.CalendarListPage{Calendars: []jobs.CalendarEntry{entry}, SyncToken: "l"}))
+}
+
 func channel(id string) jobs.Channel {
 	hash := sha256.Sum256([]byte("token of " + id))
 	return jobs.Channel{ID: id, WatchKey: annsWork, TokenHash: hash[:]}
@@ -39,6 +49,7 @@ func askedForCalendars(t *testing.T, s *store.Store) bool {
 func TestAChannelIsReplacedByItsSuccessor(t *testing.T) {
 	s, ref := calendars(t)
 	ctx := t.Context()
+	onList(t, s, ref, false)
 	get := func(id string) jobs.Channel { return must[jobs.Channel](t)(s.Channel(ctx, id)) }
 	stoppable := func() (ids []string) {
 		for _, c := range must[[]jobs.Channel](t)(s.StoppableChannels(ctx, ann)) {
@@ -128,26 +139,89 @@ func TestAChannelsMessagesAreTakenOnce(t *testing.T) {
 func TestCalendarsInStepAreToBeWatched(t *testing.T) {
 	s, ref := calendars(t)
 	ctx := t.Context()
-	if due := must[[]jobs.WatchKey](t)(s.DueChannels(ctx, ann)); len(due) != 0 {
-		t.Errorf("due before the first sync: %v", due)
-	}
-	entry := jobs.CalendarEntry{Calendar: jobs.Calendar{ID: annsWork.Calendar, JSON: []byte("{}")}}
-	must[jobs.CalendarList](t)(s.BeginCalendars(ctx, ref))
-	must[jobs.CalendarList](t)(s.ApplyCalendarList(ctx, ref, jobs.CalendarListPage{Calendars: []jobs.CalendarEntry{entry}, SyncToken: "l"}))
 	annsList := jobs.WatchKey{Account: ann, Kind: jobs.WatchCalendarList}
-	if due := must[[]jobs.WatchKey](t)(s.DueChannels(ctx, ann)); !slices.Equal(due, []jobs.WatchKey{annsList}) {
-		t.Errorf("due with a calendar that was not read yet: %v, want the list alone", due)
+	due := func() []jobs.WatchKey { return must[[]jobs.WatchKey](t)(s.DueChannels(ctx, ann)) }
+	if got := due(); !slices.Equal(got, []jobs.WatchKey{annsList}) {
+		t.Errorf("due before the first sync: %v, want the list", got)
 	}
-	if n := must[int](t)(s.AskForChannels(ctx, 10)); n != 1 || !askedForCalendars(t, s) {
-		t.Errorf("%d syncs asked for, want one for the list", n)
-	}
-	if n := must[int](t)(s.AskForChannels(ctx, 10)); n != 0 {
-		t.Errorf("%d syncs asked for again at once", n)
+	onList(t, s, ref, false)
+	if got := due(); !slices.Equal(got, []jobs.WatchKey{annsList, annsWork}) {
+		t.Errorf("due with a calendar that was not read yet: %v, want both", got)
 	}
 	if err := s.RenewalFailed(ctx, ref, annsList, "no", 0); err != nil {
 		t.Fatal(err)
 	}
-	if due := must[[]jobs.WatchKey](t)(s.DueChannels(ctx, ann)); len(due) != 0 {
-		t.Errorf("due after a failure: %v", due)
+	if got := due(); !slices.Equal(got, []jobs.WatchKey{annsWork}) || !renewalAsked(t, s) || !askedForCalendars(t, s) {
+		t.Errorf("due after a failure: %v, want the other, and a sync asked for it", got)
+	}
+	add := func(id string) {
+		t.Helper()
+		c := channel(id)
+		c.Resource = "r"
+		if err := s.AddChannel(ctx, ref, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ChannelMade(ctx, ref, c, 0, hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("one")
+	if got := due(); len(got) != 0 || renewalAsked(t, s) {
+		t.Errorf("due when all is watched: %v", got)
+	}
+	// A calendar that leaves the list is watched no more, which is no lapse.
+	onList(t, s, ref, true)
+	if err := s.PruneWatches(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if lapsed := must[[]jobs.WatchKey](t)(s.LapseWatches(ctx)); len(lapsed) != 0 {
+		t.Errorf("lapsed = %v", lapsed)
+	}
+	if w := must[jobs.Watch](t)(s.Watch(ctx, annsWork)); w.State != jobs.WatchNone {
+		t.Errorf("watch of a calendar that is gone = %+v", w)
+	}
+}
+
+// TestChannelsOfCalendarsThatLeaveAreStopped: and strays, but not many.
+func TestChannelsOfCalendarsThatLeaveAreStopped(t *testing.T) {
+	s, ref := calendars(t)
+	ctx := t.Context()
+	onList(t, s, ref, false)
+	c := channel("one")
+	c.Resource = "r1"
+	if err := errors.Join(s.AddChannel(ctx, ref, c), s.ChannelMade(ctx, ref, c, hour, hour)); err != nil {
+		t.Fatal(err)
+	}
+	stoppable := func() (ids []string) {
+		for _, c := range must[[]jobs.Channel](t)(s.StoppableChannels(ctx, ann)) {
+			ids = append(ids, c.ID)
+		}
+		return ids
+	}
+	if got := stoppable(); len(got) != 0 {
+		t.Errorf("to be stopped: %q", got)
+	}
+	onList(t, s, ref, true)
+	if got := stoppable(); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("to be stopped: %q, want that of the calendar that has left", got)
+	}
+	if err := s.DropChannel(ctx, ref, "one"); err != nil {
+		t.Fatal(err)
+	}
+	if w := must[jobs.Watch](t)(s.Watch(ctx, annsWork)); w.State != jobs.WatchNone {
+		t.Errorf("watch without its channel = %+v", w)
+	}
+	for i := range 30 {
+		stray := jobs.Channel{ID: fmt.Sprint("stray", i), Resource: "r", TokenHash: c.TokenHash, WatchKey: jobs.WatchKey{Account: "Ann@example.com"}}
+		nobodys := jobs.Channel{ID: fmt.Sprint("nobody", i), Resource: "r", WatchKey: jobs.WatchKey{Account: "nobody@example.com"}}
+		if err := errors.Join(s.AddStray(ctx, stray), s.AddStray(ctx, nobodys)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := stoppable(); len(got) != 10 {
+		t.Errorf("%d strays to be stopped, want 10", len(got))
+	}
+	if got := must[jobs.PushOutcome](t)(s.PushChannel(ctx, "stray0", "r", 9, true)); got != jobs.PushUnknown || askedForCalendars(t, s) {
+		t.Errorf("a push on a stray = %s", got)
 	}
 }

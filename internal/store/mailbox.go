@@ -75,9 +75,19 @@ func (x *tx) askSync(ctx context.Context, r *row) error {
 // [jobs.ErrNotFound] when there is no such account and [jobs.ErrNoCursor] when
 // no backfill of the whole mailbox has begun.
 func (s *Store) StartSync(ctx context.Context, email string) (job jobs.Job, started bool, err error) {
+	return s.startSync(ctx, email, false)
+}
+
+// StartDueSync starts one of [Store.DueSyncs], as [Store.StartSync] does, unless it
+// was cancelled meanwhile.
+func (s *Store) StartDueSync(ctx context.Context, account string) (job jobs.Job, started bool, err error) {
+	return s.startSync(ctx, account, true)
+}
+
+func (s *Store) startSync(ctx context.Context, email string, due bool) (job jobs.Job, started bool, err error) {
 	for done := false; !done; {
 		err := s.line.do(ctx, ahead, func(ctx context.Context, x *tx) (err error) {
-			job, started, done, err = x.startSync(ctx, normal(email))
+			job, started, done, err = x.startSync(ctx, normal(email), due)
 			return err
 		})
 		if err != nil {
@@ -89,7 +99,7 @@ func (s *Store) StartSync(ctx context.Context, email string) (job jobs.Job, star
 
 // startSync is one step of [Store.StartSync]; it is not done while there are
 // items of earlier runs left to clear.
-func (x *tx) startSync(ctx context.Context, email string) (job jobs.Job, started, done bool, err error) {
+func (x *tx) startSync(ctx context.Context, email string, due bool) (job jobs.Job, started, done bool, err error) {
 	var project string
 	if err := x.QueryRowContext(ctx, "SELECT project FROM accounts WHERE email = ?", email).Scan(&project); err != nil {
 		return jobs.Job{}, false, false, fmt.Errorf("account: %w", notFound(err))
@@ -103,7 +113,7 @@ func (x *tx) startSync(ctx context.Context, email string) (job jobs.Job, started
 	case errors.Is(err, jobs.ErrNotFound):
 		r, err = x.insertJob(ctx, jobs.MailSync, jobs.SyncID(email), email, project)
 	case err != nil:
-	case r.State == jobs.Paused:
+	case r.State == jobs.Paused, due && r.State == jobs.Cancelled && c.AskedAt.IsZero():
 		return r.Job, false, true, nil
 	case r.State.Live():
 		return r.Job, false, true, x.remember(ctx, r)

@@ -53,7 +53,7 @@ func (s *Store) ClaimSlots(ctx context.Context, pauses int64, claims []jobs.Slot
 			return orElse(err, jobs.ErrStale)
 		}
 		for _, i := range open {
-			if answers[i], err = x.claimSlot(ctx, claims[i]); err != nil {
+			if answers[i], err = s.claimSlot(ctx, x, claims[i]); err != nil {
 				return fmt.Errorf("%s: %w", claims[i].ID(), err)
 			}
 		}
@@ -90,7 +90,7 @@ func (s *Store) openClaims(ctx context.Context, claims []jobs.SlotClaim, answers
 	return open, nil
 }
 
-func (x *tx) claimSlot(ctx context.Context, c jobs.SlotClaim) (jobs.ClaimedSlot, error) {
+func (s *Store) claimSlot(ctx context.Context, x *tx, c jobs.SlotClaim) (jobs.ClaimedSlot, error) {
 	catchUps := 0
 	if c.CatchUp {
 		catchUps = 1
@@ -104,7 +104,7 @@ func (x *tx) claimSlot(ctx context.Context, c jobs.SlotClaim) (jobs.ClaimedSlot,
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return x.lostSlot(ctx, c, err)
 	}
-	result, err := x.askFor(ctx, c.Schedule, c.Account)
+	result, err := s.askFor(ctx, x, c.Schedule, c.Account)
 	if err != nil {
 		return jobs.ClaimedSlot{}, err
 	}
@@ -120,35 +120,41 @@ func (x *tx) lostSlot(ctx context.Context, c jobs.SlotClaim, err error) (jobs.Cl
 	return answer, err
 }
 
-// askers ask for the work of schedules. What they ask for starts within seconds
-// or, where it is under way, once more after that. They report whether there was
-// anything to ask for.
-var askers = map[jobs.Schedule]func(*tx, context.Context, string) (bool, error){
-	jobs.ScheduleMail:      (*tx).askMailIf,
-	jobs.ScheduleCalendar:  (*tx).askKnownCalendars,
-	jobs.ScheduleWatches:   (*tx).renewWatches,
-	jobs.ScheduleReconcile: (*tx).askWhole,
-}
-
 // askFor asks for the work of a schedule, and notes what came of it.
-func (x *tx) askFor(ctx context.Context, schedule jobs.Schedule, account string) (jobs.SlotResult, error) {
-	result := jobs.SlotNothing
-	if ask := askers[schedule]; ask != nil {
-		asked, err := ask(x, ctx, account)
-		if err != nil {
-			return "", err
-		}
-		if asked {
-			result = jobs.SlotAsked
-		}
+func (s *Store) askFor(ctx context.Context, x *tx, schedule jobs.Schedule, account string) (jobs.SlotResult, error) {
+	asked, err := s.ask(ctx, x, schedule, account)
+	if err != nil {
+		return "", err
 	}
-	_, err := x.ExecContext(ctx, "UPDATE schedule_slots SET result = ? WHERE account = ? AND schedule = ? AND result <> ?",
+	result := jobs.SlotNothing
+	if asked {
+		result = jobs.SlotAsked
+	}
+	_, err = x.ExecContext(ctx, "UPDATE schedule_slots SET result = ? WHERE account = ? AND schedule = ? AND result <> ?",
 		result, account, schedule, result)
 	return result, err
 }
 
-// resting holds for accounts whose job of an id somebody must start again.
-const resting = `EXISTS (SELECT 1 FROM jobs AS j WHERE j.id = ? AND j.state IN ('paused', 'blocked', 'cancelled'))`
+// ask asks for the work of a schedule. What it asks for starts within seconds or,
+// where it is under way, once more after that. It reports whether there was
+// anything to ask for.
+func (s *Store) ask(ctx context.Context, x *tx, schedule jobs.Schedule, account string) (bool, error) {
+	switch schedule {
+	case jobs.ScheduleMail:
+		return x.askMailIf(ctx, account)
+	case jobs.ScheduleCalendar:
+		return x.askCalendarsIf(ctx, account, false)
+	case jobs.ScheduleWatches:
+		return s.askForWatches(ctx, x, account)
+	case jobs.ScheduleReconcile:
+		return x.askWhole(ctx, account)
+	}
+	return false, nil
+}
+
+// resting holds for accounts whose job of an id somebody must start again, or is
+// to rest so when its owner comes to it.
+const resting = `EXISTS (SELECT 1 FROM jobs AS j WHERE j.id = ? AND (j.state IN ('paused', 'blocked', 'cancelled') OR j.wanted IN ('paused', 'cancelled')))`
 
 // askMailIf asks for the live sync of a mailbox whose cursor is known, unless it has
 // just been read as a whole and its history is too old again.
@@ -158,25 +164,14 @@ func (x *tx) askMailIf(ctx context.Context, account string) (bool, error) {
 		x.now, account, x.now-jobs.ReconcileEvery.Milliseconds(), jobs.SyncID(account))
 }
 
-// askKnownCalendars asks for the sync of calendars that were synced before, or are
-// to be.
-func (x *tx) askKnownCalendars(ctx context.Context, account string) (bool, error) {
-	return x.askCalendarsIf(ctx, account, false)
-}
-
+// askCalendarsIf asks for the sync of calendars that were synced before, or are to
+// be.
 func (x *tx) askCalendarsIf(ctx context.Context, account string, all bool) (bool, error) {
 	ok, err := x.exists(ctx, "SELECT 1 FROM calendar_lists WHERE account = ? AND NOT "+resting, account, jobs.CalendarID(account))
 	if err != nil || !ok {
 		return false, err
 	}
 	return true, x.askCalendars(ctx, account, all)
-}
-
-// renewWatches makes the account's watches due, whenever else they were to be
-// renewed.
-func (x *tx) renewWatches(ctx context.Context, account string) (bool, error) {
-	return x.changed(ctx, "UPDATE watches SET renew_at = ? WHERE account = ? AND state = ? AND renew_at > ?",
-		x.now, account, jobs.WatchActive, x.now)
 }
 
 // askWhole asks for the mailbox and the calendars to be read as a whole.
@@ -206,8 +201,8 @@ func (x *tx) changed(ctx context.Context, query string, args ...any) (bool, erro
 }
 
 // RunSchedule asks for the work of a schedule now, for each of some accounts, and
-// leaves its slots as they are. It returns for how many there was anything to ask
-// for.
+// leaves its slots as they are. Watches are renewed then whether they are due or
+// not. It returns for how many there was anything to ask for.
 func (s *Store) RunSchedule(ctx context.Context, schedule jobs.Schedule, accounts []string, at time.Time) (asked int, err error) {
 	for len(accounts) > 0 && err == nil {
 		some := accounts[:min(len(accounts), DefaultPage)]
@@ -221,7 +216,12 @@ func (s *Store) RunSchedule(ctx context.Context, schedule jobs.Schedule, account
 				if err != nil {
 					return err
 				}
-				result, err := x.askFor(ctx, schedule, normal(account))
+				if schedule == jobs.ScheduleWatches {
+					if err := x.makeWatchesDue(ctx, normal(account)); err != nil {
+						return err
+					}
+				}
+				result, err := s.askFor(ctx, x, schedule, normal(account))
 				if err != nil {
 					return err
 				}

@@ -54,7 +54,8 @@ func (s *Store) Resume(ctx context.Context, id string) (job jobs.Job, changed bo
 	})
 }
 
-// Cancel ends a job; what was stored stays. It takes effect like [Store.Pause].
+// Cancel ends a job; what was stored stays, and of a sync it is forgotten that
+// another was asked for. It takes effect like [Store.Pause].
 // Changed is false when the job is cancelled, or wanted so, already. The error is
 // [jobs.ErrNotFound], or a [*jobs.StateError] for a job that has ended otherwise.
 func (s *Store) Cancel(ctx context.Context, id string) (job jobs.Job, changed bool, err error) {
@@ -66,8 +67,20 @@ func (s *Store) Cancel(ctx context.Context, id string) (job jobs.Job, changed bo
 			return false, notPossible("cancel", r, "there is nothing left to cancel")
 		}
 		x.want(r, jobs.Cancelled)
-		return true, nil
+		return true, x.unask(ctx, r)
 	})
+}
+
+// unask forgets that another run of a sync was asked for, which would begin once
+// this one has ended.
+func (x *tx) unask(ctx context.Context, r *row) (err error) {
+	switch r.Kind {
+	case jobs.MailSync:
+		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0 WHERE account = ? AND asked_at > 0", r.Account)
+	case jobs.CalendarSync:
+		_, err = x.ExecContext(ctx, "UPDATE calendar_lists SET asked_at = 0, asked_all = FALSE WHERE account = ? AND asked_at > 0", r.Account)
+	}
+	return err
 }
 
 // steer changes the row of a job that somebody else may own.

@@ -28,6 +28,8 @@ import (
 	"path/filepath"
 
 	"go.uber.org/zap"
+
+	"headroom/jobs"
 )
 
 // Options says where a [Store] lives. Path is required.
@@ -35,6 +37,8 @@ type Options struct {
 	Path  string      // the database file; made when absent, with its folder
 	Blobs string      // folder of the raw messages; "blobs" beside Path if empty
 	Log   *zap.Logger // nothing is logged if nil
+
+	Watched []jobs.WatchKind // what workers have Google tell of, which schedules see to
 
 	// Existing is for callers that store no messages. The database must be there,
 	// and no folder is made; PutBlob fails where the blob folder is missing.
@@ -49,6 +53,8 @@ type Store struct {
 	reader *sql.DB
 	blobs  blobs
 	log    *zap.Logger
+
+	watched []jobs.WatchKind
 }
 
 // Open opens the store at opts.Path, making it or bringing its schema up to
@@ -64,7 +70,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{blobs: blobs{root: folder}, log: opts.Log.Named("store")}
+	s := &Store{blobs: blobs{root: folder}, log: opts.Log.Named("store"), watched: opts.Watched}
 	var made trail
 	defer func() {
 		if err != nil {

@@ -37,7 +37,7 @@ const (
 // open opens a store on path, and closes it with the test.
 func open(t testing.TB, path string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Path: path, Log: zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))})
+	s, err := store.Open(t.Context(), store.Options{Path: path, Watched: jobs.WatchKinds, Log: zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))})
 	if err != nil {
 		t.Fatalf("Open = %v", err)
 	}

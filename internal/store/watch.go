@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headroom/jobs"
@@ -17,24 +18,17 @@ func scanWatch(scan func(...any) error, w *jobs.Watch) error {
 		millis{&w.RenewAt}, millis{&w.LastPushAt}, &w.Failures, millis{&w.NextTry}, &w.LastError)
 }
 
-// Watches lists watches in the order of their keys, those after one only; the
-// zero key for the first.
-func (s *Store) Watches(ctx context.Context, after jobs.WatchKey, limit int) (all []jobs.Watch, err error) {
-	err = s.read(ctx, func(x *tx) error {
-		rows, err := x.QueryContext(ctx, selectWatch+`WHERE (account, kind, calendar) > (?, ?, ?)
-			ORDER BY account, kind, calendar LIMIT ?`, after.Account, after.Kind, after.Calendar, page(limit))
-		if err != nil {
-			return err
+// Watches lists watches, of an account only if one is named, in the order of their
+// keys, those after one only; the zero key for the first.
+func (s *Store) Watches(ctx context.Context, account string, after jobs.WatchKey, limit int) (all []jobs.Watch, err error) {
+	err = s.read(ctx, func(x *tx) (err error) {
+		of, args := "", []any{after.Account, after.Kind, after.Calendar}
+		if account != "" {
+			of, args = "AND account = ? ", append(args, normal(account))
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var w jobs.Watch
-			if err := scanWatch(rows.Scan, &w); err != nil {
-				return err
-			}
-			all = append(all, w)
-		}
-		return rows.Err()
+		all, err = rows(ctx, x, scanWatch, selectWatch+"WHERE (account, kind, calendar) > (?, ?, ?) "+of+
+			"ORDER BY account, kind, calendar LIMIT ?", append(args, page(limit))...)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list watches: %w", err)
@@ -126,49 +120,38 @@ func (s *Store) RenewalFailed(ctx context.Context, ref jobs.TaskRef, k jobs.Watc
 	return err
 }
 
-const dueMailWatches = `SELECT m.account FROM mailboxes AS m LEFT JOIN watches AS w ON w.account = m.account AND w.kind = 'mail' AND w.calendar = ''
-		LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
-	WHERE m.history_id <> 0 AND m.asked_at = 0 AND COALESCE(w.renew_at, 0) <= ? AND COALESCE(w.next_try, 0) <= ?
-		AND COALESCE(w.asked_at, 0) <= ? AND COALESCE(j.state, '') NOT IN ('paused', 'blocked', 'cancelled') AND COALESCE(j.wanted, '') = ''
-	LIMIT ?`
+// dueMailWatch holds for a mailbox whose watch is due to be made or renewed.
+const dueMailWatch = `SELECT 1 FROM mailboxes AS m LEFT JOIN watches AS w ON w.account = m.account AND w.kind = 'mail' AND w.calendar = ''
+	WHERE m.account = ? AND m.history_id <> 0 AND COALESCE(w.renew_at, 0) <= ? AND COALESCE(w.next_try, 0) <= ?`
 
-// watchPatience is how long after a sync was asked for a watch may stay due before
-// another is asked for: where no worker renews watches, nothing else bounds them.
-const watchPatience = 5 * time.Minute
-
-// AskForMailWatches asks for a sync of mailboxes whose watch is due to be made or
-// renewed, at most limit of them: the sync renews it. It returns how many.
-func (s *Store) AskForMailWatches(ctx context.Context, limit int) (int, error) {
-	return s.askForWatches(ctx, jobs.WatchMail, dueMailWatches, limit, (*tx).askMail)
+// askForWatches asks for the syncs that renew what is due of an account's watches,
+// and reports whether anything was.
+func (s *Store) askForWatches(ctx context.Context, x *tx, account string) (asked bool, err error) {
+	if slices.Contains(s.watched, jobs.WatchMail) {
+		due, err := x.exists(ctx, dueMailWatch, account, x.now, x.now)
+		if err == nil && due {
+			asked, err = x.askMailIf(ctx, account)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if slices.Contains(s.watched, jobs.WatchCalendar) {
+		due, err := x.dueChannels(ctx, account, 1)
+		if err != nil || len(due) == 0 {
+			return asked, err
+		}
+		calendars, err := x.askCalendarsIf(ctx, account, false)
+		return asked || calendars, err
+	}
+	return asked, nil
 }
 
-// askForWatches asks for a sync of each account that a query finds. Its
-// parameters are now, now, the latest moment at which one was asked for before,
-// and the limit.
-func (s *Store) askForWatches(ctx context.Context, kind jobs.WatchKind, query string, limit int, ask func(*tx, context.Context, string) error) (int, error) {
-	var due []string
-	err := s.read(ctx, func(x *tx) (err error) {
-		due, err = x.ids(ctx, query, x.now, x.now, x.now-watchPatience.Milliseconds(), page(limit))
-		return err
-	})
-	if err == nil && len(due) > 0 { // most often none is, and nobody waits for writers
-		err = s.write(ctx, func(ctx context.Context, x *tx) error {
-			for _, account := range due {
-				if err := ask(x, ctx, account); err != nil {
-					return err
-				}
-				if _, err := x.ExecContext(ctx, `INSERT INTO watches (account, kind, calendar, state, asked_at) VALUES (?, ?, '', ?, ?)
-					ON CONFLICT (account, kind, calendar) DO UPDATE SET asked_at = excluded.asked_at`, account, kind, jobs.WatchNone, x.now); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		return 0, fmt.Errorf("ask for the renewal of watches: %w", err)
-	}
-	return len(due), nil
+// makeWatchesDue makes the account's watches due, whenever else they were to be
+// renewed or tried again.
+func (x *tx) makeWatchesDue(ctx context.Context, account string) error {
+	_, err := x.ExecContext(ctx, "UPDATE watches SET renew_at = MIN(renew_at, ?), next_try = 0 WHERE account = ?", x.now, account)
+	return err
 }
 
 // LapseWatches marks watches whose time has ended, and returns each of them once,

@@ -13,11 +13,9 @@ CREATE TABLE watches (
     failures     BIGINT NOT NULL DEFAULT 0, -- in a row
     next_try     BIGINT NOT NULL DEFAULT 0,
     last_error   TEXT   NOT NULL DEFAULT '',
-    asked_at     BIGINT NOT NULL DEFAULT 0, -- when a sync was last asked for to renew it
     PRIMARY KEY (account, kind, calendar)
 ) WITHOUT ROWID;
 CREATE INDEX watches_expiring ON watches (expires_at) WHERE state = 'active';
-CREATE INDEX watches_renewing ON watches (renew_at);
 
 -- The channels on which Calendar tells. A row is there before Google is asked for
 -- the channel, so that none is ever unknown.
