@@ -10,7 +10,7 @@ import (
 )
 
 func TestWatchesAreListed(t *testing.T) {
-	s := newSite(t, deadRedis)
+	s := newSite(t, "redis://127.0.0.1:1")
 	s.headroom("push", "list").fails(t, 1, "nothing has been stored yet")
 	s.headroom("account", "add", "ann@example.com", "--project", "main")
 	s.headroom("push", "list", "bob@example.com").fails(t, 1, "unknown account bob@example.com")
@@ -47,5 +47,4 @@ func TestWatchesAreListed(t *testing.T) {
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "ACCOUNT ") || !strings.Contains(lines[1], " team ") || !strings.HasSuffix(lines[2], " 0         ") {
 		t.Errorf("push list = %+v", r)
 	}
-	t.Log("\n" + r.stdout)
 }
