@@ -18,6 +18,7 @@ import (
 // same ledger, and never wait for quota.
 type people struct {
 	url    string
+	path   string // what they ask for
 	scale  int
 	client *http.Client
 	conns  *http.Transport
@@ -35,7 +36,7 @@ type visit struct {
 }
 
 func newPeople(s *site, scale int) *people {
-	p := &people{url: s.url, scale: scale, denied: map[string]int64{}, conns: http.DefaultTransport.(*http.Transport).Clone()}
+	p := &people{url: s.url, path: "/gmail/v1/users/me/messages?maxResults=10", scale: scale, denied: map[string]int64{}, conns: http.DefaultTransport.(*http.Transport).Clone()}
 	p.client = &http.Client{Timeout: 30 * time.Second,
 		Transport: &quota.Transport{Base: p.conns, Ledger: s.process.Ledger(), Observe: p.observe}}
 	return p
@@ -76,10 +77,10 @@ func (p *people) run(ctx context.Context, stop <-chan struct{}, load laneLoad, a
 	return group.Wait()
 }
 
-// call lists messages in a mailbox, for interactiveCost units.
+// call asks for what people look at, by default messages, for interactiveCost units.
 func (p *people) call(ctx context.Context, email string) error {
 	ctx = quota.WithCaller(ctx, quota.Caller{Project: benchProject, User: email, Lane: quota.Interactive})
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/gmail/v1/users/me/messages?maxResults=10", http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+p.path, http.NoBody)
 	if err != nil {
 		return err
 	}

@@ -30,9 +30,10 @@ type site struct {
 type siteSettings struct {
 	prices, meter string
 	scale         int
-	limit         int64      // units per user and minute; the price list's if zero
-	ceiling       *float64   // of lane backfill; the mode's if nil
-	roles         []app.Role // of the process; scheduler and worker if nil
+	limit         int64         // units per user and minute; the price list's if zero
+	ceiling       *float64      // of lane backfill; the mode's if nil
+	roles         []app.Role    // of the process; scheduler and worker if nil
+	every         time.Duration // mail and calendars are synced so often; 0: never by themselves
 	redisURL      string
 	folder        string // of the stores
 }
@@ -91,6 +92,12 @@ func (set siteSettings) config(url string) (config.Config, error) {
 	cfg.Redis = config.Redis{URL: config.URL(set.redisURL), QueuePrefix: prefix, LedgerPrefix: prefix}
 	cfg.Store = config.Store{Path: own + "/headroom.db", Blobs: own + "/blobs"}
 	cfg.Sync.Interval = 0
+	if set.every > 0 {
+		project.Prices = append(project.Prices, "calendar-2026-05")
+		cfg.Google.Projects[benchProject] = project
+		spec := config.Schedule{Spec: "@every " + set.every.String()}
+		cfg.Schedules = config.Schedules{"mail-sync": spec, "calendar-sync": spec}
+	}
 	return cfg.Completed()
 }
 
