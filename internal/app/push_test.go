@@ -147,7 +147,7 @@ func TestAWatchIsRenewedInTime(t *testing.T) {
 	r := newRig(t, 5)
 	r.pushing()
 	a := r.run()
-	r.pushTo(a, func(p *fakegoogle.Push) { p.WatchLifeMS = 4_000 })
+	r.pushTo(a, func(p *fakegoogle.Push) { p.WatchLifeMS = 3_000 })
 	r.startBackfill()
 	k := jobs.WatchKey{Account: ann, Kind: jobs.WatchMail}
 	r.until("watched", func() bool { return r.watch(a.Store(), k).State == jobs.WatchActive })
@@ -155,6 +155,7 @@ func TestAWatchIsRenewedInTime(t *testing.T) {
 	if early := w.ExpiresAt.Sub(w.RenewAt); early < w.ExpiresAt.Sub(w.RenewedAt)/10 || w.RenewAt.Before(w.RenewedAt) {
 		t.Errorf("watch = %+v, want it renewed well before its end", w)
 	}
+	r.until("renewed", func() bool { return r.watch(a.Store(), k).RenewedAt.After(w.RenewedAt) })
 	// Refused from now on, it lapses.
 	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.watch", Reason: "forbidden"}); err != nil {
 		t.Fatal(err)
