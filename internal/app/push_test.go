@@ -147,7 +147,7 @@ func TestAWatchIsRenewedInTime(t *testing.T) {
 	r := newRig(t, 5)
 	r.pushing()
 	a := r.run()
-	r.pushTo(a, func(p *fakegoogle.Push) { p.WatchLifeMS = 3_000 })
+	r.pushTo(a, func(p *fakegoogle.Push) { p.WatchLifeMS = 2_000 })
 	r.startBackfill()
 	k := jobs.WatchKey{Account: ann, Kind: jobs.WatchMail}
 	r.until("watched", func() bool { return r.watch(a.Store(), k).State == jobs.WatchActive })
