@@ -67,6 +67,22 @@ func (c Config) Schedule(name, tenant, account string) TenantSchedule {
 		over(TenantSchedule{Spec: c.defaultSpec(name), Zone: "UTC", CatchUp: CatchUps[0], Pause: new(false)})
 }
 
+// ScheduleSource says whose settings hold for a schedule of an account: those of
+// the "account", of its "tenant", of "all", or the "defaults".
+func (c Config) ScheduleSource(name, tenant, account string) string {
+	all, named := c.Schedules[name]
+	if _, ok := all.Accounts[account]; ok {
+		return "account"
+	}
+	if _, ok := all.Tenants[tenant]; ok {
+		return "tenant"
+	}
+	if named && (all.Spec != "" || all.Zone != "" || all.Spread != nil || all.CatchUp != "" || all.Pause != nil) {
+		return "all"
+	}
+	return "defaults"
+}
+
 func (c Config) defaultSpec(name string) string {
 	if spec, ok := defaultSpecs[name]; ok {
 		return spec

@@ -86,6 +86,11 @@ func (t *timing) gap(slot time.Time) time.Duration {
 
 // due is when a slot's run is due for an account: always before the next slot.
 func (t *timing) due(slot time.Time, p place) time.Time {
+	return slot.Add(of(p.offset, t.width(slot)))
+}
+
+// width is over how long the accounts' runs of a slot are spread.
+func (t *timing) width(slot time.Time) time.Duration {
 	width := t.gap(slot)
 	switch {
 	case t.Spread >= 0:
@@ -93,7 +98,7 @@ func (t *timing) due(slot time.Time, p place) time.Time {
 	case !t.always:
 		width = min(width, DefaultSpread)
 	}
-	return slot.Add(of(p.offset, width))
+	return width
 }
 
 // patience is how late a slot's run may be and still count as on time.
@@ -140,21 +145,35 @@ func (t *timing) between(after, before time.Time) int64 {
 	})
 }
 
+// A Moment is when a slot's run comes.
+type Moment struct {
+	Slot   time.Time // in the zone of the specification
+	Due    time.Time // of an account; of none in particular, the slot
+	Spread time.Duration
+}
+
 // Coming lists when the runs of a schedule are due for an account after a moment,
-// at most n of them.
-func Coming(t Timing, s jobs.Schedule, account string, after time.Time, n int) ([]time.Time, error) {
+// at most n of them; for none in particular if account is empty.
+func Coming(t Timing, s jobs.Schedule, account string, after time.Time, n int) ([]Moment, error) {
 	read, err := newTiming(t)
 	if err != nil {
 		return nil, err
 	}
-	p := placeOf(s, account)
+	zone, err := time.LoadLocation(t.Zone) // "" is UTC
+	if err != nil {
+		return nil, fmt.Errorf("zone of schedule %s: %w", s, err)
+	}
+	var p place
+	if account != "" {
+		p = placeOf(s, account)
+	}
 	slot := read.lastDue(after, p)
 	if slot.IsZero() { // there was none yet
 		slot = after
 	}
-	var all []time.Time
+	var all []Moment
 	for slot = read.next(slot); len(all) < n && !slot.IsZero(); slot = read.next(slot) {
-		all = append(all, read.due(slot, p))
+		all = append(all, Moment{slot.In(zone), read.due(slot, p).UTC(), read.width(slot)})
 	}
 	return all, nil
 }

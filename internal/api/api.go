@@ -60,6 +60,11 @@ type Backend interface {
 	Occurrences(ctx context.Context, email, calendar string, from, to time.Time) ([]agenda.Occurrence, []agenda.Problem, error)
 
 	Watches(ctx context.Context, account string, after jobs.WatchKey, limit int) ([]jobs.Watch, error)
+	Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]jobs.ScheduleLine, error)
+	NextRuns(ctx context.Context, schedule jobs.Schedule, account string, n int) ([]jobs.ScheduledRun, error)
+	RunSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.ScheduleRun, error)
+	PauseSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.SchedulePausing, error)
+	ResumeSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.SchedulePausing, error)
 
 	// Status is the HTTP status for an error of the backend's own, or 0.
 	Status(err error) int
@@ -107,6 +112,7 @@ func New(o Options) *API {
 	a.addMessages()
 	a.addCalendars()
 	a.addWatches()
+	a.addSchedules()
 	a.describe()
 	a.handler = a.guard(a.route())
 	return a

@@ -90,12 +90,9 @@ func (a *API) addOccurrences() {
 		From time.Time `query:"from" doc:"Only what ends after this moment."`
 		To   time.Time `query:"to" doc:"Only what begins before this moment."`
 	}) (*Body[Occurrences], error) {
-		skip := 0
-		if in.Cursor != "" {
-			var err error
-			if skip, err = strconv.Atoi(in.Cursor); err != nil || skip < 0 {
-				return nil, Invalid(errors.New("cursor: not the next of an earlier answer"))
-			}
+		skip, err := in.skip()
+		if err != nil {
+			return nil, err
 		}
 		if !in.To.IsZero() && !in.From.Before(in.To) {
 			return nil, Invalid(errors.New("from is not before to"))

@@ -266,9 +266,13 @@ func (d *day) figures(ctx context.Context) (ScheduleFigures, error) {
 	var normal, caught []time.Time
 	for i := range d.size.accounts {
 		account := fmt.Sprintf("user%05d@example.com", i)
-		due, err := scheduler.Coming(hourly, jobs.ScheduleMail, account, d.begin, 24)
+		coming, err := scheduler.Coming(hourly, jobs.ScheduleMail, account, d.begin, 24)
 		if err != nil {
 			return f, err
+		}
+		var due []time.Time
+		for _, m := range coming {
+			due = append(due, m.Due)
 		}
 		ran := d.at[jobs.SyncID(account)]
 		expected := d.expected(due)

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/store"
+	"headroom/jobs"
+
+	"github.com/spf13/cobra"
+)
+
+func newSchedule(g *globals) *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "schedule",
+		Short:   "See, run and pause what is done again and again",
+		Example: "  headroom schedule list",
+	}, newScheduleList(g), newScheduleNext(g), newScheduleRun(g), newSchedulePause(g), newScheduleResume(g))
+}
+
+// scopeFlags adds the flags that say whose schedules are meant.
+func scopeFlags(cmd *cobra.Command) *jobs.ScheduleScope {
+	scope := &jobs.ScheduleScope{}
+	cmd.Flags().StringVar(&scope.Account, "account", "", "only those of the account with this `ADDRESS`")
+	cmd.Flags().StringVar(&scope.Tenant, "tenant", "", "only those of the accounts of the tenant with this `NAME`")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if scope.Account != "" && scope.Tenant != "" {
+			return usagef("name an --account or a --tenant, not both")
+		}
+		return nil
+	}
+	return scope
+}
+
+// withSchedules runs use with the settings and the store.
+func withSchedules(cmd *cobra.Command, g *globals, use func(context.Context, config.Config, *store.Store) error) error {
+	return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+		cfg, err := g.load()
+		if err != nil {
+			return err
+		}
+		return use(ctx, cfg, s)
+	})
+}
+
+func newScheduleList(g *globals) *cobra.Command {
+	var scope *jobs.ScheduleScope
+	cmd := &cobra.Command{
+		Use:   "list [--account ADDRESS | --tenant NAME]",
+		Short: "List schedules with their next and last runs",
+		Long: `List the schedules, a line for all accounts whose settings are the same: the
+specification, whose settings these are, when the next run of any of the accounts
+is due, which slot (the moment that the specification names) ran last, what the
+accounts' last runs came to, for how long the run has been due that has waited
+longest, how many slots never had a run, and what pauses it. A result is the state
+of the work that the run asked for; nothing, where there was none to ask for; never,
+where there was no run yet. Moments are in the local time zone, with --json in UTC.
+
+Exit codes: 0 listed, 1 failed (no such account or tenant), 2 wrong usage or
+settings.`,
+		Example: "  headroom schedule list --account ann@example.com",
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *store.Store) error {
+				lines, err := app.ScheduleLines(ctx, cfg, s, *scope, time.Now())
+				if err != nil {
+					return err
+				}
+				if g.json {
+					return printJSON(cmd, lines)
+				}
+				return tabulateSchedules(cmd.OutOrStdout(), lines)
+			})
+		},
+	}
+	scope = scopeFlags(cmd)
+	return cmd
+}
+
+func tabulateSchedules(out io.Writer, lines []jobs.ScheduleLine) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SCHEDULE\tSPEC\tZONE\tSETTINGS OF\tACCOUNTS\tNEXT\tLAST SLOT\tLAST RESULT\tLAG\tMISSED\tPAUSED")
+	for _, l := range lines {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.Schedule, l.Spec, l.Zone, l.SettingsOf, l.Accounts, timeCell(l.Next),
+			timeCell(l.LastSlot), resultsCell(l), lagCell(l), l.Missed, pausedCell(l))
+	}
+	return w.Flush()
+}
+
+// resultsCell is a result, or how many accounts had which.
+func resultsCell(l jobs.ScheduleLine) string {
+	var parts []string
+	for _, result := range slices.Sorted(maps.Keys(l.Results)) {
+		if len(l.Results) == 1 {
+			parts = append(parts, result)
+		} else {
+			parts = append(parts, fmt.Sprintf("%d %s", l.Results[result], result))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if l.LastError != "" {
+		text += " (" + oneCell(l.LastError) + ")"
+	}
+	return text
+}
+
+func lagCell(l jobs.ScheduleLine) string {
+	if l.LagSeconds == 0 {
+		return "-"
+	}
+	return time.Duration(l.LagSeconds * float64(time.Second)).Round(time.Second).String()
+}
+
+func pausedCell(l jobs.ScheduleLine) string {
+	switch l.Paused {
+	case 0:
+		return "-"
+	case l.Accounts:
+		return "by " + strings.Join(l.PausedBy, ", ")
+	}
+	return fmt.Sprintf("%d by %s", l.Paused, strings.Join(l.PausedBy, ", "))
+}
+
+func newScheduleNext(g *globals) *cobra.Command {
+	var account string
+	var n int
+	cmd := &cobra.Command{
+		Use:   "next [SCHEDULE] [--account ADDRESS] [-n N]",
+		Short: "Show when the next runs come",
+		Long: `Show the next runs of a schedule, or of all schedules of an account. A slot is the
+moment that the specification names, here in its own time zone, so that a change of
+the clock shows. An account's run is due some time after it, always the same, over
+the spread; without --account the due time is the slot. Runs that make up for missed
+ones are not among these; see headroom schedule list.
+
+Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
+		Example: "  headroom schedule next calendar-sync --account ann@example.com -n 5",
+		Args:    arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var schedule jobs.Schedule
+			if len(args) > 0 {
+				var err error
+				if schedule, err = jobs.ParseSchedule(args[0]); err != nil {
+					return &usageError{err}
+				}
+			}
+			if schedule == "" && account == "" {
+				return usagef("name a schedule or an --account; usage: %s", cmd.UseLine())
+			}
+			if n < 1 || n > maxNext {
+				return usagef("-n %d is not from 1 to %d", n, maxNext)
+			}
+			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *store.Store) error {
+				all, err := app.NextRuns(ctx, cfg, s, schedule, account, time.Now(), n)
+				if err != nil {
+					return err
+				}
+				if g.json {
+					return printJSON(cmd, all)
+				}
+				if len(all) == 0 {
+					cmd.Printf("none: the settings have no specification for %s\n", cmp.Or(string(schedule), "any schedule of "+account))
+					return nil
+				}
+				return tabulateNext(cmd.OutOrStdout(), all)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&account, "account", "", "those of the account with this `ADDRESS`")
+	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many")
+	return cmd
+}
+
+// maxNext bounds how many coming runs are shown.
+const maxNext = 1000
+
+func tabulateNext(out io.Writer, all []jobs.ScheduledRun) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "DUE\tSCHEDULE\tSLOT\tSPREAD\tPAUSED")
+	for _, r := range all {
+		paused := "-"
+		if r.Paused {
+			paused = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeCell(r.Due), r.Schedule, r.Slot.Format("2006-01-02 15:04:05 -07:00 MST"),
+			time.Duration(r.Spread*float64(time.Second)), paused)
+	}
+	return w.Flush()
+}
