@@ -51,8 +51,35 @@ func open(t testing.TB, path string) *store.Store {
 
 func fresh(t testing.TB) *store.Store {
 	t.Helper()
-	return open(t, filepath.Join(t.TempDir(), "headroom.db"))
+	path := filepath.Join(t.TempDir(), "headroom.db")
+	if err := os.WriteFile(path, migrated(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
 }
+
+// migrated is the file of a store without a row. It is made once: the migrations
+// take longer than most tests.
+var migrated = sync.OnceValue(func() []byte {
+	dir, err := os.MkdirTemp("", "headroom-store-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "headroom.db")
+	s, err := store.Open(context.Background(), store.Options{Path: path, Blobs: filepath.Join(dir, "blobs"), Log: zap.NewNop()})
+	if err != nil {
+		panic(err)
+	}
+	if err := s.Close(); err != nil { // and writes everything into the one file
+		panic(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	return file
+})
 
 // must stops the test on an error.
 func must[T any](t testing.TB) func(v T, err error) T {
