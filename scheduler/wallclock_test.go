@@ -100,36 +100,38 @@ var wallSpecs = []wallSpec{
 }
 
 // walk finds the runs of a spec by looking at every minute of UTC in turn.
-func walk(s wallSpec, loc *time.Location, from, until time.Time) (all []time.Time) {
+func walk(s wallSpec, clock []minute, from time.Time) (all []time.Time) {
 	var high time.Time // the latest that the clock has shown
-	last := wallMinute(from.Add(-time.Minute), loc)
-	for m := from.Add(-48 * time.Hour); m.Before(from); m = m.Add(time.Minute) {
-		if w := wallMinute(m, loc); w.After(high) {
-			high = w
-		}
-	}
-	for m := from; m.Before(until); m = m.Add(time.Minute) {
-		w := wallMinute(m, loc)
-		run := s.matches(w) && (!s.fixed || w.After(high))
-		for skipped := last.Add(time.Minute); skipped.Before(w); skipped = skipped.Add(time.Minute) {
-			if s.matches(skipped) && (s.fixed || w.Sub(last) <= time.Hour) {
-				run = true
+	for i, m := range clock {
+		if !m.at.Before(from) {
+			run := s.matches(m.wall) && (!s.fixed || m.wall.After(high))
+			last := clock[i-1].wall
+			for skipped := last.Add(time.Minute); skipped.Before(m.wall); skipped = skipped.Add(time.Minute) {
+				if s.matches(skipped) && (s.fixed || m.wall.Sub(last) <= time.Hour) {
+					run = true
+				}
+			}
+			if run {
+				all = append(all, m.at)
 			}
 		}
-		if run {
-			all = append(all, m)
-		}
-		if last = w; w.After(high) {
-			high = w
+		if m.wall.After(high) {
+			high = m.wall
 		}
 	}
 	return all
 }
 
-// wallMinute is what the clock shows, as if it were UTC.
-func wallMinute(t time.Time, loc *time.Location) time.Time {
-	l := t.In(loc)
-	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)
+// A minute is a moment, and what the clock shows then, as if that were UTC.
+type minute struct{ at, wall time.Time }
+
+// minutesOf lists the minutes of [from, until), after those of two days before.
+func minutesOf(loc *time.Location, from, until time.Time) (all []minute) {
+	for at := from.Add(-48 * time.Hour); at.Before(until); at = at.Add(time.Minute) {
+		l := at.In(loc)
+		all = append(all, minute{at, time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)})
+	}
+	return all
 }
 
 func TestRunsAreThoseOfAWalkOverEveryMinute(t *testing.T) {
@@ -149,8 +151,9 @@ func TestRunsAreThoseOfAWalkOverEveryMinute(t *testing.T) {
 			// Only around changes is there anything to find; the rest of the year goes by.
 			for _, change := range append(changes(loc, from), from.AddDate(0, 0, 100)) {
 				since, until := change.Add(-30*time.Hour).Truncate(time.Minute), change.Add(54*time.Hour).Truncate(time.Minute)
+				minutes := minutesOf(loc, since, until)
 				for _, s := range wallSpecs {
-					want := walk(s, loc, since, until)
+					want := walk(s, minutes, since)
 					if diff := cmp.Diff(want, between(t, s.text, zone, since, until)); diff != "" {
 						t.Errorf("%s in %s around %s (-want +got):\n%s", s.text, zone, change, diff)
 					}
