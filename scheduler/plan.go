@@ -79,29 +79,66 @@ func (s *stream) claim(now time.Time) (jobs.SlotClaim, bool) {
 type plan struct {
 	revision jobs.ScheduleRevision
 	streams  map[key]*stream
+	count    map[jobs.Schedule]int // of the streams
+	late     map[*stream]bool      // those that wait longer than until they are due
 	order    byMoment
 }
 
-func newPlan() *plan { return &plan{streams: map[key]*stream{}} }
+func newPlan() *plan {
+	return &plan{streams: map[key]*stream{}, count: map[jobs.Schedule]int{}, late: map[*stream]bool{}}
+}
 
 // add puts a stream into the order, if it has a moment.
 func (p *plan) add(s *stream) {
 	p.streams[s.key] = s
+	p.count[s.schedule]++
 	p.push(s)
 }
 
+// remove forgets a stream that is not in the order.
+func (p *plan) remove(s *stream) {
+	delete(p.streams, s.key)
+	p.count[s.schedule]--
+}
+
 func (p *plan) push(s *stream) {
-	if !s.at.IsZero() {
-		heap.Push(&p.order, s)
+	if s.at.IsZero() {
+		return
+	}
+	heap.Push(&p.order, s)
+	if s.at.After(s.due) {
+		p.late[s] = true
 	}
 }
 
 // pop takes out the streams whose moment has come, at most n.
 func (p *plan) pop(now time.Time, n int) (due []*stream) {
 	for len(p.order) > 0 && len(due) < n && !p.order[0].at.After(now) {
-		due = append(due, heap.Pop(&p.order).(*stream))
+		s := heap.Pop(&p.order).(*stream)
+		delete(p.late, s)
+		due = append(due, s)
 	}
 	return due
+}
+
+// lag says of each schedule for how long the run has been due that has waited
+// longest. It looks only at what waits.
+func (p *plan) lag(now time.Time) map[jobs.Schedule]time.Duration {
+	lag := map[jobs.Schedule]time.Duration{}
+	for s := range p.late {
+		lag[s.schedule] = max(lag[s.schedule], now.Sub(s.due))
+	}
+	var look func(i int)
+	look = func(i int) {
+		if i >= len(p.order) || p.order[i].at.After(now) { // nor has what is below it waited
+			return
+		}
+		lag[p.order[i].schedule] = max(lag[p.order[i].schedule], now.Sub(p.order[i].due))
+		look(2*i + 1)
+		look(2*i + 2)
+	}
+	look(0)
+	return lag
 }
 
 // byMoment is a heap.

@@ -52,7 +52,6 @@ type Schedules struct {
 	plan    *plan // nil: the roll has to be read
 	timings map[Timing]*timing
 	looked  time.Time // when the last tick began
-	lagged  time.Time // when the lag was last measured
 	failing bool      // the last tick failed
 }
 
@@ -279,7 +278,7 @@ func (s *Schedules) run(ctx context.Context, now time.Time, due []*stream) error
 			s.note(claims[i], one.timing.due(claims[i].Slot, one.place), answers[i].Result)
 		}
 		if answers[i].Slot.IsZero() { // the account is gone
-			delete(s.plan.streams, one.key)
+			s.plan.remove(one)
 			continue
 		}
 		one.row, one.base = answers[i].Slot, answers[i].Slot
@@ -300,24 +299,11 @@ func (s *Schedules) note(c jobs.SlotClaim, due time.Time, result jobs.SlotResult
 		zap.Bool("catch_up", c.CatchUp), zap.Int64("missed", c.Missed))
 }
 
-// measureEvery is how often the lag is measured, which looks at every stream.
-const measureEvery = 10 * time.Second
-
 // measure says how late the latest run is that has yet to come.
 func (s *Schedules) measure(now time.Time) {
-	if since := now.Sub(s.lagged); since >= 0 && since < measureEvery {
-		return
-	}
-	s.lagged = now
-	lag, streams := map[jobs.Schedule]time.Duration{}, map[jobs.Schedule]int{}
-	for _, one := range s.plan.streams {
-		streams[one.schedule]++
-		if !one.due.IsZero() {
-			lag[one.schedule] = max(lag[one.schedule], now.Sub(one.due))
-		}
-	}
+	lag := s.plan.lag(now)
 	for _, schedule := range jobs.Schedules {
 		s.metrics.lag.WithLabelValues(string(schedule)).Set(lag[schedule].Seconds())
-		s.metrics.streams.WithLabelValues(string(schedule)).Set(float64(streams[schedule]))
+		s.metrics.streams.WithLabelValues(string(schedule)).Set(float64(s.plan.count[schedule]))
 	}
 }

@@ -97,7 +97,7 @@ func NextRuns(ctx context.Context, cfg config.Config, s *store.Store, schedule j
 var nothingToRun = map[jobs.Schedule]string{
 	jobs.ScheduleMail:      "its mailbox is not known before the first backfill of all of it (headroom backfill start %[1]s), or its live sync is paused, blocked or cancelled (headroom sync %[1]s)",
 	jobs.ScheduleCalendar:  "its calendars were never synced, or their sync is paused, blocked or cancelled (headroom calendar sync %[1]s)",
-	jobs.ScheduleWatches:   "Google promises to push nothing of it, or all is due to be renewed already",
+	jobs.ScheduleWatches:   "Google is asked to push nothing of it (push in the settings), or the syncs that renew what it promised are paused, blocked or cancelled",
 	jobs.ScheduleReconcile: "neither its mailbox nor its calendars were synced before, or their syncs are paused, blocked or cancelled (headroom sync %[1]s)",
 }
 

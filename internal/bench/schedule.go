@@ -65,7 +65,7 @@ func (f ScheduleFigures) Broken() string {
 }
 
 func schedule(ctx context.Context, o Options) (Figures, error) {
-	return simulateDay(ctx, o, scheduleSize{accounts: 10_000, tick: 5 * time.Second})
+	return simulateDay(ctx, o, scheduleSize{accounts: 10_000, tick: 10 * time.Second})
 }
 
 // hourly is the schedule of every account.
@@ -79,6 +79,7 @@ type day struct {
 	now      time.Time
 	ticks    []time.Time // of all replicas
 	raw      *sql.DB
+	done     *sql.Stmt // ends all syncs
 	replicas []*replica
 
 	mu      sync.Mutex // syncs start side by side
@@ -126,6 +127,9 @@ func (d *day) found(ctx context.Context, o Options, path string) error {
 	}
 	var err error
 	if d.raw, err = sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(15000)&_pragma=synchronous(NORMAL)&_txlock=immediate"); err != nil {
+		return err
+	}
+	if d.done, err = d.raw.PrepareContext(ctx, "UPDATE jobs SET state = 'completed', live = FALSE WHERE live"); err != nil {
 		return err
 	}
 	tx, err := d.raw.BeginTx(ctx, nil)
@@ -252,7 +256,7 @@ func (d *day) tick(ctx context.Context, r *replica, now time.Time) error {
 		return nil
 	}
 	d.pending = false
-	_, err := d.raw.ExecContext(ctx, "UPDATE jobs SET state = 'completed', live = FALSE WHERE live")
+	_, err := d.done.ExecContext(ctx)
 	return err
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 
@@ -106,16 +107,19 @@ func list[T any](ctx context.Context, s *Store, scan func(func(...any) error, *T
 	if err != nil {
 		return nil, fmt.Errorf("query the store: %w", err)
 	}
-	defer rows.Close()
-	var all []T
-	for rows.Next() {
+	return scanAll(rows, scan)
+}
+
+func scanAll[T any](found *sql.Rows, scan func(func(...any) error, *T) error) (all []T, err error) {
+	defer found.Close()
+	for found.Next() {
 		var one T
-		if err := scan(rows.Scan, &one); err != nil {
+		if err := scan(found.Scan, &one); err != nil {
 			return nil, fmt.Errorf("read a row: %w", err)
 		}
 		all = append(all, one)
 	}
-	if err := rows.Err(); err != nil {
+	if err := found.Err(); err != nil {
 		return nil, fmt.Errorf("query the store: %w", err)
 	}
 	return all, nil

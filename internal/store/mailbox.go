@@ -195,8 +195,8 @@ const dueSyncs = `SELECT account FROM (
 		UNION ALL
 		SELECT m.account, 1, m.begun_at
 		FROM jobs AS b JOIN mailboxes AS m ON m.account = b.account LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
-		WHERE b.live AND b.kind = 'mail-backfill' AND m.asked_at = 0 AND m.history_id <> 0 AND m.begun_at <= ?
-			AND NOT (m.reconcile AND m.reconciled_at > ?)
+		WHERE b.live AND b.kind = 'mail-backfill' AND m.asked_at = 0 AND m.history_id <> 0 AND m.begun_at <= ` + clock + ` - ?
+			AND NOT (m.reconcile AND m.reconciled_at > ` + clock + ` - ?)
 			AND (j.id IS NULL OR NOT j.live AND j.state NOT IN ('paused', 'blocked', 'cancelled'))
 	) AS due GROUP BY account ORDER BY MIN(after), MIN(since) LIMIT ?`
 
@@ -205,10 +205,8 @@ const dueSyncs = `SELECT account FROM (
 // whose account must act waits until it is asked for, and one whose history is too
 // old again until it may be read as a whole.
 func (s *Store) DueSyncs(ctx context.Context) (accounts []string, err error) {
-	err = s.read(ctx, func(x *tx) (err error) {
-		accounts, err = x.ids(ctx, dueSyncs, x.now-crawlAdvance.Milliseconds(), x.now-jobs.ReconcileEvery.Milliseconds(), DefaultPage)
-		return err
-	})
+	accounts, err = poll(ctx, s, func(scan func(...any) error, account *string) error { return scan(account) },
+		dueSyncs, crawlAdvance.Milliseconds(), jobs.ReconcileEvery.Milliseconds(), DefaultPage)
 	if err != nil {
 		return nil, fmt.Errorf("list due syncs: %w", err)
 	}

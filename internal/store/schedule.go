@@ -10,14 +10,21 @@ import (
 // ScheduleRevision says whether what [Store.ScheduleRoll] returns has changed,
 // apart from the slots.
 func (s *Store) ScheduleRevision(ctx context.Context) (r jobs.ScheduleRevision, err error) {
-	if r, err = scheduleRevision(ctx, s.reader); err != nil {
-		return r, fmt.Errorf("read the revision of schedules: %w", err)
+	one, err := poll(ctx, s, scanRevision, selectRevision)
+	if err != nil || len(one) == 0 {
+		return r, fmt.Errorf("read the revision of schedules: %w", orElse(err, jobs.ErrNotFound))
 	}
-	return r, nil
+	return one[0], nil
 }
 
-func scheduleRevision(ctx context.Context, q querier) (r jobs.ScheduleRevision, err error) {
-	err = q.QueryRowContext(ctx, "SELECT accounts, pauses FROM schedule_revision").Scan(&r.Accounts, &r.Pauses)
+const selectRevision = "SELECT accounts, pauses FROM schedule_revision"
+
+func scanRevision(scan func(...any) error, r *jobs.ScheduleRevision) error {
+	return scan(&r.Accounts, &r.Pauses)
+}
+
+func (x *tx) scheduleRevision(ctx context.Context) (r jobs.ScheduleRevision, err error) {
+	err = scanRevision(x.QueryRowContext(ctx, selectRevision).Scan, &r)
 	return r, err
 }
 
@@ -30,7 +37,7 @@ func (x *tx) reviseAccounts(ctx context.Context) error {
 // ScheduleRoll returns the accounts, their slots, and what is or was paused.
 func (s *Store) ScheduleRoll(ctx context.Context) (roll jobs.Roll, err error) {
 	err = s.read(ctx, func(x *tx) (err error) {
-		if roll.Revision, err = scheduleRevision(ctx, x); err != nil {
+		if roll.Revision, err = x.scheduleRevision(ctx); err != nil {
 			return err
 		}
 		if roll.Accounts, err = rows(ctx, x, scanAccount, selectAccount+"ORDER BY email"); err != nil {
@@ -66,16 +73,7 @@ func rows[T any](ctx context.Context, x *tx, scan func(func(...any) error, *T) e
 	if err != nil {
 		return nil, err
 	}
-	defer found.Close()
-	var all []T
-	for found.Next() {
-		var one T
-		if err := scan(found.Scan, &one); err != nil {
-			return nil, fmt.Errorf("read a row: %w", err)
-		}
-		all = append(all, one)
-	}
-	return all, found.Err()
+	return scanAll(found, scan)
 }
 
 // PauseSchedules keeps the schedules that p names from running, until they are

@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"headroom/jobs"
@@ -49,7 +49,7 @@ func (s *Store) ClaimSlots(ctx context.Context, pauses int64, claims []jobs.Slot
 		return answers, nil
 	}
 	err = s.write(ctx, func(ctx context.Context, x *tx) error {
-		if now, err := scheduleRevision(ctx, x); err != nil || now.Pauses != pauses {
+		if now, err := x.scheduleRevision(ctx); err != nil || now.Pauses != pauses {
 			return orElse(err, jobs.ErrStale)
 		}
 		for _, i := range open {
@@ -65,18 +65,24 @@ func (s *Store) ClaimSlots(ctx context.Context, pauses int64, claims []jobs.Slot
 	return answers, nil
 }
 
+// slotsOf has one text for any number of accounts.
+const slotsOf = selectSlot + "WHERE schedule = ? AND account IN (SELECT value FROM json_each(?))"
+
 // openClaims returns which claims may still be won. To the others it answers: with
 // many schedulers most claims are such, and they need no turn to write.
 func (s *Store) openClaims(ctx context.Context, claims []jobs.SlotClaim, answers []jobs.ClaimedSlot) (open []int, err error) {
 	byKey := make(map[slotKey]int, len(claims))
-	accounts := map[jobs.Schedule][]any{}
+	accounts := map[jobs.Schedule][]string{}
 	for i, c := range claims {
 		byKey[slotKey{c.Schedule, c.Account}] = i
 		accounts[c.Schedule] = append(accounts[c.Schedule], c.Account)
 	}
 	for schedule, names := range accounts {
-		found, err := list(ctx, s, scanSlot, selectSlot+"WHERE schedule = ? AND account IN (?"+strings.Repeat(", ?", len(names)-1)+")",
-			append([]any{schedule}, names...)...)
+		text, err := json.Marshal(names)
+		if err != nil {
+			return nil, fmt.Errorf("encode accounts: %w", err)
+		}
+		found, err := poll(ctx, s, scanSlot, slotsOf, schedule, string(text))
 		if err != nil {
 			return nil, err
 		}

@@ -51,6 +51,7 @@ type Store struct {
 	writer *sql.DB // one connection, line's
 	line   *writer // where writers of one process wait, in line and not by polling
 	reader *sql.DB
+	polls  polls // of reader
 	blobs  blobs
 	log    *zap.Logger
 
@@ -90,6 +91,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if s.reader, err = openDB(path, readers, "query_only(1)"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.polls.db = s.reader
 	return s, nil
 }
 
@@ -117,7 +119,7 @@ func (s *Store) Close() error {
 	if s.line != nil {
 		s.line.close()
 	}
-	var errs []error
+	errs := []error{s.polls.close()}
 	for _, db := range []*sql.DB{s.reader, s.writer} {
 		if db != nil {
 			errs = append(errs, db.Close())
