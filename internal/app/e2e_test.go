@@ -312,7 +312,13 @@ var binary = sync.OnceValues(func() (string, error) {
 // worker starts a worker as an operating system's process of its own.
 func (r *rig) worker(path string) *exec.Cmd {
 	r.t.Helper()
-	cmd := exec.Command(path, "run", "--roles", "worker", "--config", r.config)
+	return r.process(path, "worker")
+}
+
+// process starts a role as an operating system's process of its own.
+func (r *rig) process(path, role string, flags ...string) *exec.Cmd {
+	r.t.Helper()
+	cmd := exec.Command(path, append([]string{"run", "--roles", role, "--config", r.config}, flags...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, testWriter{r.t}
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)

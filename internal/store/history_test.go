@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -325,6 +327,52 @@ func TestWhatIsDue(t *testing.T) {
 	must[jobs.Job](t)(s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.Failed, Error: "too often"}))
 	ask()
 	due("after it failed", ann)
+}
+
+// A crawl may take longer than a history lasts, and what it stores must not grow
+// older than the cursor's.
+func TestTheHistoryIsReadEveryHourOfABackfill(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "headroom.db")
+	s := open(t, path)
+	raw := must[*sql.DB](t)(sql.Open("sqlite", path))
+	defer raw.Close()
+	ctx := t.Context()
+	backfill := start(t, s).Ref()
+	if err := s.SaveProfile(ctx, backfill, jobs.Profile{HistoryID: 100}); err != nil {
+		t.Fatal(err)
+	}
+	due := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, must[[]string](t)(s.DueSyncs(ctx))); diff != "" {
+			t.Errorf("due %s (-want +got):\n%s", what, diff)
+		}
+	}
+	begunBefore := func(d time.Duration) {
+		t.Helper()
+		must[sql.Result](t)(raw.ExecContext(ctx, "UPDATE mailboxes SET begun_at = ? WHERE account = ?", time.Now().Add(-d).UnixMilli(), ann))
+	}
+	begunBefore(59 * time.Minute)
+	due("within the hour")
+	begunBefore(61 * time.Minute)
+	due("after an hour", ann)
+	sync := startSync(t, s)
+	due("while it is read")
+	if _, _, err := s.EndSync(ctx, sync.Ref()); err != nil {
+		t.Fatal(err)
+	}
+	must[jobs.Job](t)(s.Finish(ctx, sync.Ref(), jobs.Finish{State: jobs.Completed}))
+	due("right after it was read")
+	begunBefore(61 * time.Minute)
+	must[sql.Result](t)(raw.ExecContext(ctx, "UPDATE mailboxes SET reconcile = TRUE, reconciled_at = ?", time.Now().UnixMilli()))
+	due("when it is too old again on the same day")
+	must[sql.Result](t)(raw.ExecContext(ctx, "UPDATE mailboxes SET reconcile = FALSE"))
+	must[jobs.Job](t)(s.Finish(ctx, startSync(t, s).Ref(), jobs.Finish{State: jobs.Blocked, Error: "no grant"}))
+	begunBefore(61 * time.Minute)
+	due("while the account must act")
+	must[sql.Result](t)(raw.ExecContext(ctx, "UPDATE jobs SET state = 'completed' WHERE kind = 'mail-sync'"))
+	due("once it has", ann)
+	must[jobs.Job](t)(s.Finish(ctx, backfill, jobs.Finish{State: jobs.Cancelled}))
+	due("when the backfill has ended")
 }
 
 func TestASnapshotIsMergedOnlyWhenComplete(t *testing.T) {
