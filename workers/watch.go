@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -116,8 +117,9 @@ func (s *slice) watchMail(ctx, calls context.Context) {
 }
 
 // notRenewed writes down why a watch was not renewed, and reports whether other
-// watches of the account may fare better. One that our own ledger did not let
-// through has not failed.
+// watches of the account may fare better: not where the answer is about the account,
+// the project or their quota. One that our own ledger did not let through has not
+// failed.
 func (s *slice) notRenewed(ctx, calls context.Context, k jobs.WatchKey, err error) (goOn bool) {
 	if ctx.Err() != nil || interrupted(calls) || errors.Is(err, errNoTurn) {
 		return false
@@ -135,7 +137,7 @@ func (s *slice) notRenewed(ctx, calls context.Context, k jobs.WatchKey, err erro
 	}
 	s.metrics.renewals.WithLabelValues(string(k.Kind), outcome).Inc()
 	s.watchTrouble(k, s.opts.Watching.Store.RenewalFailed(ctx, s.ref, k, clip(err.Error()), wait))
-	return !isDenied
+	return endingOf(err, time.Now()) == nil
 }
 
 func (s *slice) renewed(k jobs.WatchKey, err error) {
@@ -163,13 +165,16 @@ func (r *calendarRun) watch() {
 	if w.Address == "" || !able {
 		return
 	}
+	tried := map[jobs.WatchKey]bool{} // one that is due again at once waits for the next slice
 	for {
 		due, err := w.Store.DueChannels(r.ctx, r.job.Account)
 		r.watchTrouble(jobs.WatchKey{Kind: jobs.WatchCalendar}, err)
+		due = slices.DeleteFunc(due, func(k jobs.WatchKey) bool { return tried[k] })
 		if len(due) == 0 {
 			break
 		}
 		for _, k := range due {
+			tried[k] = true
 			if r.stopping() || !r.openChannel(box, k) {
 				return
 			}

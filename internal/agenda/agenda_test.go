@@ -192,3 +192,29 @@ func TestWhatIsNotUnderstoodIsSaid(t *testing.T) {
 		t.Errorf("problems = %v", problems)
 	}
 }
+
+// A thin tombstone may have nothing but its id, from which the store knows which
+// occurrence it cancels.
+func TestAThinTombstoneCancelsItsOccurrence(t *testing.T) {
+	span := agenda.Span{From: day("2026-03-01"), To: day("2026-04-01")}
+	for _, row := range []struct{ series, start, want string }{
+		{series("2026-03-09T15:00:00Z", "Europe/Berlin", "RRULE:FREQ=DAILY;COUNT=3"), "2026-03-10T15:00:00Z", "9 11"},
+		{`{"id":"m","start":{"date":"2026-03-09"},"end":{"date":"2026-03-10"},"recurrence":["RRULE:FREQ=DAILY;COUNT=3"]}`, "2026-03-10", "9 11"},
+	} {
+		events := append(stored(t, row.series), jobs.Event{ID: "m_x", Status: jobs.EventCancelled, Series: "m", OriginalStart: row.start,
+			JSON: json.RawMessage(`{"id":"m_x","status":"cancelled"}`)})
+		all, problems := agenda.New(jobs.Calendar{ID: "c", TimeZone: "UTC"}, events).Occurrences(span)
+		var got []string
+		for _, o := range all {
+			got = append(got, strings.TrimPrefix(o.Start.Date, "2026-03-"))
+			if o.Start.Date == "" {
+				got[len(got)-1] = o.Start.Time.Format("2")
+			} else {
+				got[len(got)-1] = strings.TrimPrefix(got[len(got)-1], "0")
+			}
+		}
+		if strings.Join(got, " ") != row.want || len(problems) > 0 {
+			t.Errorf("without %s: days %v, problems %v; want %s", row.start, got, problems, row.want)
+		}
+	}
+}

@@ -53,6 +53,9 @@ func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 		return nil, fmt.Errorf("read what Google gave: %w", err)
 	}
 	var err error
+	if e.OriginalStartTime == nil {
+		e.OriginalStartTime = originalOf(stored)
+	}
 	if e.OriginalStartTime != nil {
 		if e.original, err = a.when(e.OriginalStartTime); err != nil {
 			return nil, fmt.Errorf("original start: %w", err)
@@ -74,6 +77,18 @@ func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 		return nil, fmt.Errorf("time zone of the start: %w", err)
 	}
 	return e, nil
+}
+
+// originalOf is the original start of an occurrence that Google's own words leave
+// out, as those of a thin tombstone may; nil if it is not known either.
+func originalOf(stored jobs.Event) *calendar.EventDateTime {
+	if _, err := time.Parse(dayLayout, stored.OriginalStart); err == nil {
+		return &calendar.EventDateTime{Date: stored.OriginalStart}
+	}
+	if stored.OriginalStart == "" {
+		return nil
+	}
+	return &calendar.EventDateTime{DateTime: stored.OriginalStart}
 }
 
 var errNoTime = errors.New("no time")

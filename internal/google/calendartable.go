@@ -37,11 +37,11 @@ var calendarRules = []rule{
 		hint: "the domain's administrators must allow the Calendar API for this user"},
 	{status: 403, reasons: []string{"notACalendarUser"}, class: jobs.ClassAccount,
 		hint: "the user has no calendar: switch Google Calendar on for the user"},
-	{status: 403, calls: []call{callEvents, callEventsPage}, class: jobs.ClassForbidden},
+	{status: 403, calls: []call{callEvents, callEventsPage, callWatchEvents}, class: jobs.ClassForbidden},
 	{status: 403, reasons: []string{"forbidden"}, class: jobs.ClassAccount,
 		hint: "the token is not for this account: check its address; " + hintCalendars},
 
-	{status: 404, calls: []call{callEvents, callEventsPage}, class: jobs.ClassGone},
+	{status: 404, calls: []call{callEvents, callEventsPage, callWatchEvents}, class: jobs.ClassGone},
 	{status: 404, class: jobs.ClassAccount, hint: "Google knows no such account: check its address"},
 
 	{status: 410, reasons: []string{"deleted"}, calls: []call{callEvents, callEventsPage}, class: jobs.ClassGone},

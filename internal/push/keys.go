@@ -42,6 +42,8 @@ type keySource struct {
 
 	mu      sync.Mutex
 	ids     []string // of the keys that were last fetched
+	body    []byte   // these keys
+	life    time.Duration
 	fetched time.Time
 	failed  time.Time
 	failure error
@@ -55,32 +57,45 @@ func (k *keySource) outdated(id string) bool {
 	return !k.fetched.IsZero() && !slices.Contains(k.ids, id) && time.Since(k.fetched) > keysFreshFor
 }
 
-// RoundTrip implements [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper]. Callers who waited get what came
+// meanwhile. Where no new keys can be had, the old ones hold for as long as their
+// server said: a made-up id must not make us forget good keys.
 func (k *keySource) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.String() != googleKeys {
 		return nil, fmt.Errorf("no keys of %s are taken", r.URL.Host)
 	}
 	k.mu.Lock() // who else needs the keys waits for them
 	defer k.mu.Unlock()
-	if k.failure != nil && time.Since(k.failed) < keysPause {
+	if (k.fetched.IsZero() || time.Since(k.fetched) >= keysFreshFor) && time.Since(k.failed) >= keysPause {
+		if k.failure = k.renew(r.Context()); k.failure != nil {
+			k.failed = time.Now()
+		}
+	}
+	left := k.life - time.Since(k.fetched)
+	if k.failure != nil && (k.fetched.IsZero() || left <= 0) {
 		return nil, &keysError{k.failure}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), keysTimeout)
-	defer cancel()
-	body, life, err := k.fetch(ctx)
-	if err == nil {
-		k.ids, err = keyIDs(body)
-	}
-	if k.failure = err; err != nil {
-		k.failed = time.Now()
-		return nil, &keysError{err}
-	}
-	k.fetched = time.Now()
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: http.Header{"Cache-Control": {fmt.Sprintf("max-age=%d", int(life.Seconds()))}},
-		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		Header: http.Header{"Cache-Control": {fmt.Sprintf("max-age=%d", int(left.Seconds()))}},
+		Body:   io.NopCloser(bytes.NewReader(k.body)), ContentLength: int64(len(k.body)),
 	}, nil
+}
+
+// renew fetches the keys. The caller holds mu.
+func (k *keySource) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keysTimeout)
+	defer cancel()
+	body, life, err := k.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	ids, err := keyIDs(body)
+	if err != nil {
+		return err
+	}
+	k.ids, k.body, k.life, k.fetched = ids, body, life, time.Now()
+	return nil
 }
 
 // fetch returns the keys, and for how long they are good.

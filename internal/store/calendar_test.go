@@ -184,6 +184,8 @@ func TestThinTombstonesKeepWhatIsKnown(t *testing.T) {
 			map[string]string{"m": "confirmed v1", first: "cancelled "}},
 		{"an occurrence before its series", []jobs.EventPage{{Events: []jobs.Event{occurrence(stub(first), "m", "2026-03-10T15:00:00Z"), seriesOf("m", 1)}}},
 			map[string]string{"m": "confirmed v1", first: "cancelled "}},
+		{"an occurrence that says nothing of its series, which comes later", []jobs.EventPage{{Events: []jobs.Event{stub(first), stub("m_x")}},
+			{Events: []jobs.Event{seriesOf("m", 1)}}}, map[string]string{"m": "confirmed v1", first: "cancelled ", "m_x": "cancelled  deleted"}},
 		{"a series with an occurrence that was moved", []jobs.EventPage{
 			{Events: []jobs.Event{seriesOf("m", 1), occurrence(event(first, "confirmed", 2), "m", "2026-03-10T15:00:00Z")}}, {Events: []jobs.Event{stub("m")}}},
 			map[string]string{"m": "cancelled v1 deleted", first: "confirmed v2 deleted"}},
@@ -365,5 +367,24 @@ func TestTroubledCalendarsAreLeftAlone(t *testing.T) {
 				t.Errorf("to be read: %+v, want both", all)
 			}
 		})
+	}
+}
+
+// A list of calendars whose token is refused again and again is left alone for a
+// while, and the sync goes on by itself then.
+func TestATroubledListIsTriedAgain(t *testing.T) {
+	d := newDiary(t, "c")
+	d.apply("c", jobs.EventPage{SyncToken: "t"})
+	if l := d.end(); !l.ResumeAt.IsZero() {
+		t.Errorf("without troubles: %+v", l)
+	}
+	d.start()
+	var next time.Time
+	for range 2 {
+		next = must[jobs.CalendarList](t)(d.ExpireCalendarList(t.Context(), d.ref)).Stream.NextTry
+	}
+	d.apply("c", jobs.EventPage{SyncToken: "t2"})
+	if l := d.end(); next.IsZero() || !l.ResumeAt.Equal(next) {
+		t.Errorf("list = %+v, want the next sync at %s", l, next)
 	}
 }

@@ -112,9 +112,9 @@ func (s *Store) RoundCalendars(ctx context.Context, ref jobs.TaskRef) (all []job
 
 // ApplyEvents writes a page of a calendar's events to the rows, and moves the
 // calendar's stream behind it, in one transaction. With the last page of a pass
-// over everything, events that it did not bring become tombstones. Token is the
-// page's own, to tell a page that was read for a place where the calendar no
-// longer is.
+// over everything, events that it did not bring become tombstones. That the page is
+// of the place where the calendar is, is the owner's to see to: nobody else moves
+// the calendar while it has the job.
 func (s *Store) ApplyEvents(ctx context.Context, ref jobs.TaskRef, calendar string, page jobs.EventPage) (jobs.Calendar, error) {
 	return s.changeCalendar(ctx, inLine, ref, "apply events", calendar, func(ctx context.Context, x *tx, r *row, c *calendarRow) error {
 		for _, e := range page.Events {
@@ -222,14 +222,16 @@ func (s *Store) changeList(ctx context.Context, ref jobs.TaskRef, verb string, c
 	return l, err
 }
 
-// EndCalendars says that a round has come to its end. Where it left calendars
-// alone for their troubles, the next begins when the first of them may be tried
-// again.
+// EndCalendars says that a round has come to its end. Where it left calendars, or
+// their list, alone for their troubles, the next begins when the first of them may
+// be tried again.
 func (s *Store) EndCalendars(ctx context.Context, ref jobs.TaskRef) (l jobs.CalendarList, err error) {
 	_, err = s.owned(ctx, ahead, ref, "end calendars", func(ctx context.Context, x *tx, r *row) (err error) {
 		_, err = x.ExecContext(ctx, `UPDATE calendar_lists SET done_at = ?, resume_at = (
-			SELECT COALESCE(MIN(c.next_try), 0) FROM calendars AS c
-			WHERE c.account = calendar_lists.account AND c.round < calendar_lists.round AND c.state <> ?)
+			SELECT COALESCE(MIN(at), 0) FROM (
+				SELECT c.next_try AS at FROM calendars AS c
+				WHERE c.account = calendar_lists.account AND c.round < calendar_lists.round AND c.state <> ?
+				UNION ALL SELECT calendar_lists.next_try WHERE calendar_lists.listed < calendar_lists.round))
 			WHERE account = ?`, x.now, jobs.CalendarRemoved, r.Account)
 		if err != nil {
 			return err

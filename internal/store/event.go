@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -51,7 +52,38 @@ func (x *tx) applyEvent(ctx context.Context, c *calendarRow, e jobs.Event, seen 
 	}
 	_, err = x.ExecContext(ctx, upsertEvent, c.num, e.ID, clean(e.Status), clean(e.ICalUID), clean(e.Series), clean(e.OriginalStart),
 		toMillis(e.Updated), clean(e.ETag), clean(string(e.JSON)), c.Stream.Gen, toMillis(e.DeletedAt))
-	return err
+	if err != nil || known || e.Cancelled() || !bytes.Contains(e.JSON, []byte(`"recurrence"`)) {
+		return err
+	}
+	return x.adopt(ctx, c, e.ID)
+}
+
+// orphans are thin tombstones with the ids of occurrences, of a series that was not
+// known: a range of the key, since the character after "_" is "`".
+const orphans = "SELECT id FROM events WHERE calendar = ? AND id > ? AND id < ? AND series = '' AND status = ?"
+
+// adopt gives a series that is new the tombstones that came before it: they are of
+// occurrences that do not take place, and not of events that were deleted.
+func (x *tx) adopt(ctx context.Context, c *calendarRow, series string) error {
+	ids, err := x.ids(ctx, orphans, c.num, series+"_", series+"`", jobs.EventCancelled)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		e := jobs.Event{ID: id}
+		if err := x.findSeries(ctx, c, &e); err != nil {
+			return err
+		}
+		if e.Series != series {
+			continue
+		}
+		_, err := x.ExecContext(ctx, "UPDATE events SET series = ?, original_start = ?, deleted_at = 0 WHERE calendar = ? AND id = ?",
+			e.Series, e.OriginalStart, c.num, id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cancelled is the row of an event that was deleted, or of an occurrence that does

@@ -83,5 +83,8 @@ func (x *tx) save(ctx context.Context, r *row) error {
 	if _, err := x.ExecContext(ctx, updateJob, append(args, r.num)...); err != nil {
 		return fmt.Errorf("save job %q: %w", r.ID, err)
 	}
+	if r.State == jobs.Cancelled {
+		return x.forgetAsked(ctx, r)
+	}
 	return nil
 }

@@ -116,6 +116,21 @@ func (x *tx) want(r *row, to jobs.State) {
 	x.bring(r, to)
 }
 
+// forgetAsked forgets what was asked of a sync before it was cancelled, which would
+// have it begin again at once. Whoever asks from now on is heard.
+func (x *tx) forgetAsked(ctx context.Context, r *row) (err error) {
+	switch r.Kind {
+	case jobs.MailSync:
+		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0 WHERE account = ?", r.Account)
+	case jobs.CalendarSync:
+		_, err = x.ExecContext(ctx, "UPDATE calendar_lists SET asked_at = 0, asked_all = FALSE, resume_at = 0 WHERE account = ?", r.Account)
+	}
+	if err != nil {
+		return fmt.Errorf("forget what was asked of %s: %w", r.ID, err)
+	}
+	return nil
+}
+
 // requeue makes a job that rests go on.
 func requeue(r *row) {
 	r.Epoch++

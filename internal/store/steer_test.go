@@ -306,3 +306,52 @@ func TestOneJobForEachFilter(t *testing.T) {
 		t.Errorf("AccountJobs = %+v, want two", all)
 	}
 }
+
+// A sync that is cancelled stays so, whatever was asked of it before; whoever asks
+// afterwards is heard.
+func TestACancelledSyncForgetsWhatWasAsked(t *testing.T) {
+	for _, owned := range []bool{false, true} {
+		ctx := t.Context()
+		cancel := func(s *store.Store, ref jobs.TaskRef) {
+			t.Helper()
+			if !owned {
+				must[jobs.Job](t)(s.Park(ctx, ref, jobs.Park{For: "user-minute", Until: time.Now().Add(hour), Refused: true}))
+			}
+			if _, _, err := s.Cancel(ctx, ref.Job); err != nil {
+				t.Fatal(err)
+			}
+			if owned {
+				must[jobs.Job](t)(s.EndSlice(ctx, ref))
+			}
+			if j := must[jobs.Job](t)(s.Job(ctx, ref.Job)); j.State != jobs.Cancelled {
+				t.Fatalf("job = %+v", j)
+			}
+		}
+		s, _, sync := synced(t)
+		if got := pushed(t, s, 101); got != jobs.PushAsked {
+			t.Fatalf("push = %s", got)
+		}
+		cancel(s, sync)
+		if due := must[[]string](t)(s.DueSyncs(ctx)); len(due) != 0 {
+			t.Errorf("owned %t: due %q, want the sync cancelled", owned, due)
+		}
+		if _, started, err := s.StartSync(ctx, ann); err != nil || !started {
+			t.Errorf("a person's: started %t, %v", started, err)
+		}
+
+		d := newDiary(t, "c")
+		if err := d.AskCalendarSync(ctx, ann, true); err != nil {
+			t.Fatal(err)
+		}
+		cancel(d.Store, d.ref)
+		if due := must[[]string](t)(d.DueCalendarSyncs(ctx)); len(due) != 0 {
+			t.Errorf("owned %t: due %q, want the sync of calendars cancelled", owned, due)
+		}
+		if err := d.AskCalendarSync(ctx, ann, false); err != nil {
+			t.Fatal(err)
+		}
+		if due := must[[]string](t)(d.DueCalendarSyncs(ctx)); len(due) != 1 {
+			t.Errorf("owned %t: due %q, want the sync that was asked for since", owned, due)
+		}
+	}
+}
