@@ -72,7 +72,7 @@ func schedule(ctx context.Context, o Options) (Figures, error) {
 var hourly = scheduler.Timing{Spec: "0 * * * *", Spread: -1, CatchUp: true}
 
 // A day is the simulation: real stores on one database, a clock that is moved by
-// hand, and workers that are done at once.
+// hand, and workers that are done within a minute.
 type day struct {
 	size     scheduleSize
 	begin    time.Time
@@ -86,6 +86,7 @@ type day struct {
 	put     map[jobs.TaskRef]int
 	at      map[string][]time.Time // when runs of each account began
 	pending bool                   // tasks were put that no worker has done
+	worked  time.Time              // when the last were
 }
 
 // A replica is a scheduler process.
@@ -244,18 +245,18 @@ func (d *day) close() error {
 	return err
 }
 
-// tick is one look of a replica, after which the workers have done all
-// that there is to do.
+// tick is one look of a replica. Every minute the workers have done all that there
+// is to do.
 func (d *day) tick(ctx context.Context, r *replica, now time.Time) error {
 	d.now = now
 	d.ticks = append(d.ticks, now)
 	if err := errors.Join(r.schedules.Look(ctx), r.syncs.Look(ctx)); err != nil {
 		return err
 	}
-	if !d.pending {
+	if !d.pending || now.Sub(d.worked) < time.Minute {
 		return nil
 	}
-	d.pending = false
+	d.pending, d.worked = false, now
 	_, err := d.done.ExecContext(ctx)
 	return err
 }
