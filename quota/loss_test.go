@@ -36,6 +36,7 @@ type traffic struct {
 	people   int
 	denied   int // of the people's
 	unknown  int // backfill calls refused because the windows are unknown
+	crowded  int // and because calls count that have long ended
 }
 
 const lossUser = "ann@example.com"
@@ -85,8 +86,11 @@ func (tr *traffic) run(ctx context.Context) {
 					tr.backfill = append(tr.backfill, time.Now())
 					pause = 0
 				case errors.As(err, &denied):
-					if denied.Bound == quota.BoundUnknown {
+					switch denied.Bound {
+					case quota.BoundUnknown:
 						tr.unknown++
+					case quota.BoundInFlight:
+						tr.crowded++
 					}
 					pause = min(denied.RetryAfter, 50*time.Millisecond)
 				}
@@ -156,6 +160,11 @@ func through(t *testing.T, rdb redis.UniversalClient, event func() error) {
 	wait(ctx, 1500*time.Millisecond)
 	early := tr.since(at.Add(500 * time.Millisecond)) // what was on its way when it happened does not count
 	wait(ctx, 4500*time.Millisecond)
+	// A snapshot brings back places of calls that have long ended. They count for
+	// some seconds more.
+	for end := at.Add(20 * time.Second); tr.since(at.Add(3200*time.Millisecond)) == 0 && time.Now().Before(end); {
+		wait(ctx, 100*time.Millisecond)
+	}
 	cancel()
 	<-done
 	report := tr.fake.Meter().User(lossUser)
@@ -166,7 +175,7 @@ func through(t *testing.T, rdb redis.UniversalClient, event func() error) {
 	if report.WindowsOverLimit != 0 || report.Refused != 0 {
 		t.Errorf("the fake saw %d windows over the limit and refused %d calls", report.WindowsOverLimit, report.Refused)
 	}
-	if tr.unknown == 0 || early > 4 { // four callers may have been on a slow way
+	if tr.unknown+tr.crowded == 0 || early > 4 { // four callers may have been on a slow way
 		t.Errorf("the background was told %d times that the windows are unknown, and made %d calls in the first half of the window after it", tr.unknown, early)
 	}
 	if tr.denied != 0 || tr.people < 10 {
