@@ -266,7 +266,7 @@ func portOf(addr string) string { return addr[len("127.0.0.1:"):] }
 func TestFirstUseHoldsTheBackground(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Scale: 60, KeyPrefix: fmt.Sprintf("%s:", t.Name()),
+		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Scale: 15, KeyPrefix: fmt.Sprintf("%s:", t.Name()),
 			Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}}})
 		if err != nil {
 			t.Fatal(err)
@@ -274,7 +274,7 @@ func TestFirstUseHoldsTheBackground(t *testing.T) {
 		caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Backfill}
 		_, err = ledger.Take(t.Context(), caller, "gmail", 20)
 		var denied *quota.DeniedError
-		if !errors.As(err, &denied) || denied.Bound != quota.BoundUnknown || denied.RetryAfter > 62*time.Second/60+time.Millisecond {
+		if !errors.As(err, &denied) || denied.Bound != quota.BoundUnknown || denied.RetryAfter > 62*time.Second/15+time.Millisecond {
 			t.Fatalf("got %v, want a refusal for one window", err)
 		}
 		caller.Lane = quota.Interactive
