@@ -531,3 +531,46 @@ func (r *rig) edit(ctx context.Context, client *http.Client) (status int, err er
 	}
 	return resp.StatusCode, resp.Body.Close()
 }
+
+// TestARestoredEventIsBack: what Google says last is the truth, also where it has
+// the date of change that it had before, in changes and in a reading of everything.
+func TestARestoredEventIsBack(t *testing.T) {
+	t.Parallel()
+	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	c := r.diary(ann, 2)
+	put := func(format string, args ...any) {
+		t.Helper()
+		if _, err := c.Put(json.RawMessage(fmt.Sprintf(format, args...))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const single = `{"id":"single00000","status":"confirmed","updated":"2025-01-01T00:00:00.000Z","summary":%q,` +
+		`"start":{"dateTime":"2026-03-09T09:00:00+01:00"},"end":{"dateTime":"2026-03-09T10:00:00+01:00"}}`
+	a := r.run()
+	s := a.Store()
+	r.calendars(s)
+	for _, whole := range []bool{false, true} {
+		sync := func() {
+			t.Helper()
+			r.calendars(s)
+			r.inStep(s, ann)
+		}
+		if err := c.Cancel("single00000"); err != nil {
+			t.Fatal(err)
+		}
+		sync()
+		if all, err := s.Events(t.Context(), ann, ann, jobs.EventQuery{}); err != nil || len(all) != 1 {
+			t.Fatalf("with one of two cancelled: %+v, %v", all, err)
+		}
+		put(single, "restored")
+		if whole {
+			c.ExpireTokens(false)
+		}
+		sync()
+		if all, err := s.Events(t.Context(), ann, ann, jobs.EventQuery{}); err != nil || len(all) != 2 {
+			t.Errorf("with it restored: %+v, %v", all, err)
+		}
+		put(strings.Replace(single, "2025-01-01", "2024-01-01", 1), "as it was long ago")
+		sync()
+	}
+}

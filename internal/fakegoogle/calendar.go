@@ -176,8 +176,10 @@ func (c *Calendar) put(e Event) *storedEvent {
 	c.changed = time.Now()
 	now := c.changed.UTC()
 	stored := &storedEvent{Event: e, rev: c.rev, updated: now}
-	stored.Kind, stored.Updated = eventKind, now.Format(stampLayout)
-	stored.Etag = fmt.Sprintf("\"%d%06d\"", now.UnixMilli()*2, c.rev%1_000_000)
+	if e.raw == nil {
+		stored.Kind, stored.Updated = eventKind, now.Format(stampLayout)
+		stored.Etag = fmt.Sprintf("\"%d%06d\"", now.UnixMilli()*2, c.rev%1_000_000)
+	}
 	if old, ok := c.events[e.ID]; ok {
 		stored.seq = old.seq
 		i, _ := slices.BinarySearchFunc(c.order, old.seq, func(e *storedEvent, seq int64) int { return cmp.Compare(e.seq, seq) })

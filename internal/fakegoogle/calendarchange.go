@@ -99,7 +99,9 @@ func (c *Calendar) current(id string) (Event, error) {
 		if e.cancelled() {
 			return Event{}, fmt.Errorf("event %s of %s: %w: it is cancelled", id, c.id, ErrNoEvent)
 		}
-		return e.Event, nil
+		current := e.Event
+		current.raw = nil // what is made of it is the fake's
+		return current, nil
 	}
 	if e, ok := c.occurrence(id); ok {
 		return e, nil

@@ -35,13 +35,14 @@ type CalendarChange struct {
 	// split begins at or, with a series' id, that move and cancel mean.
 	Start    *EventTime `json:"start,omitempty"`
 	Original *EventTime `json:"original,omitempty"`
-	// Event is what add adds, and what update and split change of what is there.
+	// Event is what add adds and put puts, and what update and split change of what
+	// is there.
 	Event    json.RawMessage `json:"event,omitempty"`
 	Access   string          `json:"access,omitempty"`    // for acl
 	Always   bool            `json:"always,omitempty"`    // for expire-token: those of the future too
 	Hidden   bool            `json:"hidden,omitempty"`    // for hide
 	Summary  string          `json:"summary,omitempty"`   // for add-calendar
-	TimeZone string          `json:"time_zone,omitempty"` // for add-calendar
+	TimeZone string          `json:"time_zone,omitempty"` // for add-calendar and zone
 }
 
 // A CalendarChanged answers POST /_fake/calendar: the events that were added,
@@ -124,9 +125,12 @@ func (c *Calendar) apply(change CalendarChange) (*Event, error) {
 		}
 		return &e, nil
 	}
-	needs := map[string]bool{"add": change.Event != nil, "update": change.Event != nil, "move": change.Start != nil, "split": change.Original != nil}
+	needs := map[string]bool{"add": change.Event != nil, "put": change.Event != nil, "zone": change.TimeZone != "", "update": change.Event != nil, "move": change.Start != nil, "split": change.Original != nil}
 	if has, asked := needs[change.Op]; asked && !has {
-		return nil, fmt.Errorf("op %s lacks what it needs: add and update an event, move a start, split an original", change.Op)
+		return nil, fmt.Errorf("op %s lacks what it needs: add, put and update an event, move a start, split an original, zone a time_zone", change.Op)
+	}
+	if change.Op == "put" {
+		return result(c.Put(change.Event))
 	}
 	var e Event // as far as it goes: add needs all of it, update and split a part
 	if change.Event != nil {
@@ -152,6 +156,8 @@ func (c *Calendar) apply(change CalendarChange) (*Event, error) {
 		return nil, c.Delete(id)
 	case "delete-series":
 		return nil, c.DeleteSeries(id)
+	case "zone":
+		c.SetZone(change.TimeZone)
 	case "acl":
 		return nil, c.SetAccess(change.Access)
 	case "hide":
@@ -169,8 +175,8 @@ func (c *Calendar) apply(change CalendarChange) (*Event, error) {
 }
 
 var calendarOps = []string{
-	"add", "move", "update", "split", "cancel", "delete", "delete-series", "acl", "hide",
-	"expire-token", "expire-page-tokens", "expire-list-token", "forget-changes", "add-calendar",
+	"add", "put", "move", "update", "split", "cancel", "delete", "delete-series", "acl", "hide",
+	"expire-token", "expire-page-tokens", "expire-list-token", "forget-changes", "add-calendar", "zone",
 }
 
 // patcher merges JSON that was checked into an event.

@@ -1,6 +1,7 @@
 package fakegoogle_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"headroom/internal/fakegoogle"
@@ -45,7 +46,19 @@ func TestCalendarsAreChangedByHTTP(t *testing.T) {
 			t.Errorf("%s is %s", e.ID, e.Status)
 		}
 	}
+	const odd = `{"id":"odd","updated":"2020-01-01T00:00:00Z","sequence":"3","start":{"dateTime":"2026-12-01T09:00:00+02:00","timeZone":"GMT+02:00"}}`
+	post(t, control, `[{"op":"put","event":`+odd+`},{"op":"cancel","id":"odd"},{"op":"put","event":`+odd+`},{"op":"zone","time_zone":"Custom/Foo"}]`, 200)
+	if c := decode[struct {
+		Calendars []struct{ Events []json.RawMessage }
+	}](t, do(t, "GET", control+"?account=ann@example.com", "", 200)).Calendars[0]; len(c.Events) == 0 ||
+		string(c.Events[len(c.Events)-1]) != odd {
+		t.Errorf("an event that was put twice, %s", c.Events)
+	}
+	if zone := server.Calendar(ann, ann).State().TimeZone; zone != "Custom/Foo" {
+		t.Errorf("the calendar's zone is %s", zone)
+	}
 	for body, status := range map[string]int{
+		`{"op":"put","event":{"summary":"no id"}}`: 400, `{"op":"put","event":"x"}`: 400, `{"op":"zone"}`: 400,
 		`{"op":"cancel","id":"nothing"}`:                  404,
 		`{"op":"cancel","calendar":"nothing"}`:            404,
 		`{"op":"dance"}`:                                  400,

@@ -3,6 +3,7 @@ package fakegoogle
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,6 +48,8 @@ type Event struct {
 	EventType          string          `json:"eventType,omitempty"`
 
 	ExtendedProperties *EventProperties `json:"extendedProperties,omitempty"`
+
+	raw json.RawMessage // of an event that was put as it is; see Calendar.Put
 }
 
 // An EventTime is a day, or a moment with the zone it is kept in. An end that is

@@ -58,6 +58,9 @@ func misfits(d discovery, at string, s schema, t reflect.Type, seen map[reflect.
 		seen[t] = true
 		var problems []string
 		for f := range t.Fields() {
+			if f.PkgPath != "" && !f.Anonymous {
+				continue // not answered
+			}
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			property, ok := s.Properties[name]
 			if !ok {

@@ -26,11 +26,9 @@ const (
 // applyEvent brings what Google says of one event into its row. Seen is when the
 // calendar had last changed as Google said it.
 //
-// One owner reads a calendar at a time, page after page, so what comes later is
-// newer, with one exception that costs little to guard against: a page that was
-// made from an older copy of the calendar. So a copy whose version is older than
-// that of the row leaves the row as it is. Thin tombstones have no version:
-// theirs is the calendar's, or one after what was known.
+// One owner reads a calendar at a time, page after page, so what Google says later
+// is the truth, whatever its date: an event that is restored or put back comes with
+// the date that it had before.
 func (x *tx) applyEvent(ctx context.Context, c *calendarRow, e jobs.Event, seen time.Time) error {
 	var old jobs.Event
 	var text string
@@ -41,11 +39,7 @@ func (x *tx) applyEvent(ctx context.Context, c *calendarRow, e jobs.Event, seen 
 		return err
 	}
 	old.JSON = json.RawMessage(text)
-	switch {
-	case known && !e.Updated.IsZero() && e.Updated.Before(old.Updated):
-		_, err := x.ExecContext(ctx, "UPDATE events SET gen = ? WHERE calendar = ? AND id = ?", c.Stream.Gen, c.num, e.ID)
-		return err
-	case e.Cancelled():
+	if e.Cancelled() {
 		if e, err = x.cancelled(ctx, c, e, old, known, seen); err != nil {
 			return err
 		}
@@ -102,8 +96,6 @@ func (x *tx) cancelled(ctx context.Context, c *calendarRow, e, old jobs.Event, k
 		e.Updated = old.Updated
 		if seen.After(e.Updated) {
 			e.Updated = seen
-		} else if known {
-			e.Updated = e.Updated.Add(time.Millisecond)
 		}
 	}
 	if e.Series == "" {
