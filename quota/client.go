@@ -15,12 +15,18 @@ const (
 )
 
 // ClientOptions adapts the options of a Redis client for a ledger: it never
-// retries a command, since a retry would charge twice, and it gives up soon.
+// retries a command, since a retry would charge twice, and it gives up soon. Its
+// connections are those of [FailoverDialer].
 func ClientOptions(o *redis.Options) *redis.Options {
 	own := *o
 	own.MaxRetries = -1
 	own.DialTimeout, own.ReadTimeout, own.WriteTimeout, own.PoolTimeout = dialTimeout, replyTimeout, replyTimeout, poolTimeout
 	own.ContextTimeoutEnabled = true
+	dial := o.Dialer
+	if dial == nil {
+		dial = redis.NewDialer(&own)
+	}
+	own.Dialer = FailoverDialer(dial)
 	return &own
 }
 

@@ -173,7 +173,7 @@ func notRun(err error) bool {
 	if errors.Is(err, errNotSent) {
 		return true
 	}
-	for _, prefix := range []string{"NOSCRIPT", "LOADING", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "NOAUTH", "OOM"} {
+	for _, prefix := range []string{"NOSCRIPT", "LOADING", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "NOAUTH", "OOM", "BUSY", "MISCONF", "NOREPLICAS"} {
 		if redis.HasErrorPrefix(err, prefix) {
 			return true
 		}

@@ -181,7 +181,7 @@ func (a *App) addWeb(ctx context.Context) error {
 	o := web.Options{
 		Listen: a.cfg.Web.Listen, Setting: "web.listen", Version: a.opts.Version,
 		Checks: []web.Check{
-			{Name: "redis", Func: func(ctx context.Context) error { return a.redis.short.Ping(ctx).Err() }},
+			{Name: "redis", Func: func(ctx context.Context) error { return redisWrites(ctx, a.redis.short, a.cfg) }},
 			// The store is opened later, but before anything is served.
 			{Name: "store", Func: func(ctx context.Context) error { return a.store.Ping(ctx) }},
 		},

@@ -13,13 +13,14 @@ import (
 )
 
 // NewLog returns a logger that writes to w as the settings say. With format
-// auto it writes for people when w is a terminal, and JSON otherwise.
+// auto it writes for people when w is a terminal, and JSON otherwise. Complaints
+// about a Redis that refuses are not repeated more than once a minute.
 func NewLog(c config.Log, w io.Writer) (*zap.Logger, error) {
 	level, err := zapcore.ParseLevel(c.Level)
 	if err != nil {
 		return nil, fmt.Errorf("log.level: %w", err)
 	}
-	return zap.New(zapcore.NewCore(encoder(c.Format, w), zapcore.Lock(zapcore.AddSync(w)), level)), nil
+	return zap.New(newRepeatCore(zapcore.NewCore(encoder(c.Format, w), zapcore.Lock(zapcore.AddSync(w)), level))), nil
 }
 
 func encoder(format string, w io.Writer) zapcore.Encoder {

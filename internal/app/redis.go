@@ -53,10 +53,11 @@ func connect(ctx context.Context, url config.URL, conns int, log *zap.Logger) (*
 
 	short := *o
 	short.MaxRetries, short.DialerRetries = 2, 1
+	short.Dialer = quota.FailoverDialer(redis.NewDialer(&short))
 	queue := *o
 	queue.MaxRetries, queue.MinRetryBackoff, queue.MaxRetryBackoff = 15, 100*time.Millisecond, 2*time.Second
 	queue.DialerRetries = 1
-	queue.Dialer = provenDialer(o)
+	queue.Dialer = quota.FailoverDialer(provenDialer(o))
 	queue.PoolSize = max(o.PoolSize, conns/2+10)
 	ledger := quota.ClientOptions(o)
 	ledger.DialerRetries = 1
@@ -66,6 +67,7 @@ func connect(ctx context.Context, url config.URL, conns int, log *zap.Logger) (*
 		return nil, errors.Join(err, c.short.Close())
 	}
 	c.queue, c.ledger = redis.NewClient(&queue), redis.NewClient(ledger)
+	c.queue.AddHook(outlastBusy{c.queue.Options()})
 	return c, nil
 }
 

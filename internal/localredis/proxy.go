@@ -1,6 +1,7 @@
 package localredis
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -14,12 +15,13 @@ import (
 type Proxy struct {
 	Addr string // host:port
 
-	to    string
-	ln    net.Listener
-	delay atomic.Int64
-	asked atomic.Int64
+	ln      net.Listener
+	delay   atomic.Int64
+	asked   atomic.Int64
+	rewords atomic.Bool
 
 	mu    sync.Mutex
+	to    string
 	conns map[net.Conn]bool // nil: closed
 }
 
@@ -40,6 +42,25 @@ func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
 // Asked counts the pieces of questions that came while answers were held up.
 func (p *Proxy) Asked() int64 { return p.asked.Load() }
+
+// Route leads new connections to the Redis at to. Those that are open stay where
+// they are.
+func (p *Proxy) Route(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
+}
+
+// Reword puts "ERR" before the word of a replica's refusals from now on.
+func (p *Proxy) Reword() { p.rewords.Store(true) }
+
+// answer is what the client gets of a piece of an answer.
+func (p *Proxy) answer(piece []byte) []byte {
+	if !p.rewords.Load() {
+		return piece
+	}
+	return bytes.ReplaceAll(piece, []byte("-READONLY "), []byte("-ERR READONLY "))
+}
 
 // Close ends all connections.
 func (p *Proxy) Close() {
@@ -86,7 +107,10 @@ func (p *Proxy) pass(client net.Conn) {
 		return
 	}
 	defer p.drop(client)
-	server, err := net.Dial("tcp", p.to)
+	p.mu.Lock()
+	to := p.to
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", to)
 	if err != nil || !p.keep(server) {
 		return
 	}
@@ -102,7 +126,7 @@ func (p *Proxy) pass(client net.Conn) {
 			return
 		}
 		<-time.After(time.Duration(p.delay.Load()))
-		if _, err := client.Write(buf[:n]); err != nil {
+		if _, err := client.Write(p.answer(buf[:n])); err != nil {
 			return
 		}
 	}

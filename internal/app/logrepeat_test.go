@@ -1,0 +1,51 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"headroom/config"
+
+	"go.uber.org/zap"
+)
+
+// TestComplaintsAboutRedisAreNotRepeated: 90 seconds of a Redis without memory are
+// tens of lines, each with the cause in words; what is about something else is all
+// logged.
+func TestComplaintsAboutRedisAreNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log, err := NewLog(config.Log{Level: "info", Format: "json"}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		oom := "OOM command not allowed when used memory > 'maxmemory'."
+		lanes := []*zap.Logger{log.Named("asynq").With(zap.String("lane", "sync")), log.Named("asynq").With(zap.String("lane", "backfill"))}
+		for range 90 {
+			for _, lane := range lanes {
+				lane.Sugar().Errorf("Dequeue error: UNKNOWN: redis eval error: %s", oom)
+				lane.Sugar().Warnf("Could not mark task id=%d as done: %s", time.Now().Unix(), oom)
+			}
+			log.Named("scheduler").Error("tick failed", zap.Error(errors.New("register queue: "+oom)))
+			log.Named("scheduler").Warn("disk slow", zap.Error(errors.New("BUSYBODY")))
+			time.Sleep(time.Second)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		redis, repeated := 0, 0
+		for _, line := range lines {
+			if strings.Contains(line, `"cause":"Redis is out of memory: raise its maxmemory or free some"`) {
+				redis++
+			}
+			if strings.Contains(line, `"repeated":`) {
+				repeated++
+			}
+		}
+		if redis != 6 || repeated != 3 || len(lines) != redis+90 {
+			t.Errorf("%d lines, %d of them of Redis, %d with a count, want 96, 6 and 3:\n%s", len(lines), redis, repeated, lines[0])
+		}
+	})
+}
