@@ -164,13 +164,18 @@ func (r *rig) wait(s *store.Store, what string, ok func(jobs.Job) bool) jobs.Job
 
 func (r *rig) waitOf(email string, s *store.Store, what string, ok func(jobs.Job) bool) jobs.Job {
 	r.t.Helper()
+	return r.waitFor(s, jobs.BackfillID(email), what, ok)
+}
+
+func (r *rig) waitFor(s *store.Store, id, what string, ok func(jobs.Job) bool) jobs.Job {
+	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var last jobs.Job
 	for {
-		j, err := s.Job(ctx, jobs.BackfillID(email))
+		j, err := s.Job(ctx, id)
 		switch {
 		case err == nil && ok(j):
 			return j

@@ -107,10 +107,10 @@ func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err 
 		return false, fmt.Errorf("clear failures: %w", err)
 	}
 	pinned := r.Checkpoint.HistoryID
-	if _, err := x.storedID(ctx, r.Account, ""); errors.Is(err, jobs.ErrNotFound) {
-		pinned = 0
-	} else if err != nil {
+	if stored, err := x.hasMessages(ctx, r.Account); err != nil {
 		return false, err
+	} else if !stored {
+		pinned = 0
 	}
 	r.Job = jobs.Job{
 		Checkpoint: jobs.Checkpoint{HistoryID: pinned},

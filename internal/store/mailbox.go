@@ -41,21 +41,50 @@ func (x *tx) cursor(ctx context.Context, account string) (c jobs.Cursor, err err
 }
 
 // pinCursor gives a mailbox its cursor when the first backfill of the whole of it
-// begins: from then on nothing that changes can be missed. A later backfill
+// begins: from then on nothing that changes can be missed, also of what backfills
+// of parts have stored before. A later backfill
 // leaves the cursor; it may add spam and trash to what is wanted, and live sync
 // brings bodies in its format from then on.
 func (x *tx) pinCursor(ctx context.Context, r *row) error {
 	if r.Kind != jobs.MailBackfill || !r.Filter.Whole() {
 		return nil
 	}
-	_, err := x.ExecContext(ctx, `INSERT INTO mailboxes (account, history_id, spam_trash, begun_at, format) VALUES (?, ?, ?, ?, ?)
+	pins, stored, err := x.pins(ctx, r)
+	if err != nil {
+		return fmt.Errorf("pin the cursor of %s: %w", r.Account, err)
+	}
+	_, err = x.ExecContext(ctx, `INSERT INTO mailboxes (account, history_id, spam_trash, begun_at, format) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (account) DO UPDATE SET spam_trash = mailboxes.spam_trash OR excluded.spam_trash, format = excluded.format,
 			history_id = CASE WHEN mailboxes.history_id = 0 THEN excluded.history_id ELSE mailboxes.history_id END`,
-		r.Account, int64(r.Checkpoint.HistoryID), r.Filter.SpamTrash, x.now, r.Filter.Bodies())
+		r.Account, int64(jobs.CursorStart(r.Checkpoint.HistoryID, pins, stored)), r.Filter.SpamTrash, x.now, r.Filter.Bodies())
 	if err != nil {
 		return fmt.Errorf("pin the cursor of %s: %w", r.Account, err)
 	}
 	return nil
+}
+
+// pins returns where the other backfills of a job's account began, and whether any
+// message of the account is stored.
+func (x *tx) pins(ctx context.Context, r *row) (pins []jobs.Pin, stored bool, err error) {
+	if stored, err = x.hasMessages(ctx, r.Account); err != nil {
+		return nil, false, err
+	}
+	rows, err := x.QueryContext(ctx, "SELECT history_id, live OR state IN ('paused', 'blocked') FROM jobs WHERE account = ? AND kind = ? AND num <> ?",
+		r.Account, jobs.MailBackfill, r.num)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var history int64
+		var p jobs.Pin
+		if err := rows.Scan(&history, &p.Live); err != nil {
+			return nil, false, err
+		}
+		p.HistoryID = uint64(history)
+		pins = append(pins, p)
+	}
+	return pins, stored, rows.Err()
 }
 
 // askSync asks for a sync once a backfill has come to its end, so that what

@@ -91,6 +91,12 @@ func (x *tx) storedID(ctx context.Context, account, from string) (id string, err
 	return id, notFound(err)
 }
 
+// hasMessages reports whether any message of an account is known by more than its
+// history, with or without its body.
+func (x *tx) hasMessages(ctx context.Context, account string) (bool, error) {
+	return x.exists(ctx, "SELECT 1 FROM messages WHERE account = ? AND "+stored+" LIMIT 1", account)
+}
+
 func scanMessage(scan func(...any) error, m *jobs.Message) error {
 	var history, date, stub int64
 	var labels string

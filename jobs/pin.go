@@ -1,0 +1,23 @@
+package jobs
+
+// A Pin is the point in a mailbox's history at which a backfill of a part of the
+// mailbox began. What the backfill stored may have changed at any time after it.
+type Pin struct {
+	HistoryID uint64 // 0: the backfill has not begun
+	Live      bool   // it may store messages yet
+}
+
+// CursorStart is the history id from which live sync reads a mailbox, when the
+// first backfill of the whole mailbox begins at own. That backfill does not fetch
+// messages again that other backfills have stored, so live sync reads what has
+// changed since the earliest of these began. Stored says that messages of the
+// account are stored; without any, only backfills that are live count.
+func CursorStart(own uint64, others []Pin, stored bool) uint64 {
+	start := own
+	for _, p := range others {
+		if p.HistoryID != 0 && (stored || p.Live) {
+			start = min(start, p.HistoryID)
+		}
+	}
+	return start
+}
