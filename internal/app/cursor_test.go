@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"headroom/internal/app"
+	"headroom/internal/fakegoogle"
 	"headroom/internal/store"
 	"headroom/jobs"
 
@@ -49,4 +50,50 @@ func TestABackfillOfAPartComesBeforeTheWhole(t *testing.T) {
 	if n := r.fake.Meter().Refetched(); n != 0 {
 		t.Errorf("%d messages were fetched twice, want none", n)
 	}
+}
+
+// TestACancelledSyncRestsThroughBackfills: it begins again when it is asked for, and
+// not because a backfill ends.
+func TestACancelledSyncRestsThroughBackfills(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 30)
+	box := r.fake.Mailbox(ann)
+	a := r.run()
+	r.startBackfill()
+	r.backfilled(a.Store())
+	// Nothing ends a sync while its history does not come.
+	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.history.list", Status: 503}); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.waitFor(a.Store(), asked.Job.ID, "backing off", func(j jobs.Job) bool { return j.Failures > 0 })
+	if _, _, err := a.Store().Cancel(t.Context(), asked.Job.ID); err != nil {
+		t.Fatal(err)
+	}
+	cancelled := r.ended(a.Store(), asked.Job.ID)
+	if cancelled.State != jobs.Cancelled {
+		t.Fatalf("the sync = %+v, want it cancelled", cancelled)
+	}
+	r.fake.ClearFaults()
+	box.Add(mail("new"), "INBOX")
+	before := r.calls()
+	r.backfillPart(a.Store(), jobs.Filter{First: 5})
+	// The end of the backfill would have asked for a sync, or started it by now.
+	c, err := a.Store().Cursor(t.Context(), ann)
+	if err != nil || !c.AskedAt.IsZero() {
+		t.Errorf("after the backfill: %+v, %v, want no sync asked for", c, err)
+	}
+	if j := r.ended(a.Store(), asked.Job.ID); j.Epoch != cancelled.Epoch || j.State != jobs.Cancelled {
+		t.Errorf("the sync after the backfill = %+v, want it as it was cancelled", j)
+	}
+	if n := since(r.calls(), before)["gmail.users.history.list"]; n != 0 {
+		t.Errorf("the history was read %d times after the sync was cancelled", n)
+	}
+	if j := r.sync(a.Store()); j.State != jobs.Completed {
+		t.Errorf("the sync that was asked for = %+v", j)
+	}
+	r.equal(a.Store())
 }

@@ -87,11 +87,11 @@ func (s *Store) StartCalendarSync(ctx context.Context, email string) (job jobs.J
 }
 
 // StartDueCalendarSync starts one of [Store.DueCalendarSyncs], unless it was
-// cancelled meanwhile.
+// cancelled or blocked meanwhile.
 func (s *Store) StartDueCalendarSync(ctx context.Context, account string) (job jobs.Job, started bool, err error) {
 	err = s.line.do(ctx, ahead, func(ctx context.Context, x *tx) error {
 		r, err := x.load(ctx, jobs.CalendarID(account))
-		if err == nil && r.State == jobs.Cancelled {
+		if err == nil && (r.State == jobs.Cancelled || r.State == jobs.Blocked) {
 			if l, err := x.calendarList(ctx, r.Account); err != nil || l.AskedAt.IsZero() {
 				job = r.Job
 				return err

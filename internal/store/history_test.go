@@ -329,6 +329,42 @@ func TestWhatIsDue(t *testing.T) {
 	due("after it failed", ann)
 }
 
+// TestASyncThatRestsIsStartedOnlyWhenAskedFor: neither the end of a backfill nor
+// what was asked before it came to rest starts it.
+func TestASyncThatRestsIsStartedOnlyWhenAskedFor(t *testing.T) {
+	for _, state := range []jobs.State{jobs.Cancelled, jobs.Blocked, jobs.Paused} {
+		t.Run(string(state), func(t *testing.T) {
+			s, backfill, sync := synced(t)
+			ctx := t.Context()
+			if _, started, err := s.StartSync(ctx, ann); err != nil || started {
+				t.Fatalf("StartSync while one runs: %t, %v", started, err)
+			}
+			switch state {
+			case jobs.Paused:
+				if _, _, err := s.Pause(ctx, sync.Job); err != nil {
+					t.Fatal(err)
+				}
+				must[jobs.Job](t)(s.EndSlice(ctx, sync))
+			default:
+				must[jobs.Job](t)(s.Finish(ctx, sync, jobs.Finish{State: state, Error: "no grant"}))
+			}
+			must[jobs.Job](t)(s.Finish(ctx, backfill, jobs.Finish{State: jobs.Completed}))
+			if due := must[[]string](t)(s.DueSyncs(ctx)); len(due) != 0 {
+				t.Errorf("due after the end of a backfill: %q, want none", due)
+			}
+			if state == jobs.Paused {
+				return // only resumed
+			}
+			if job, started, err := s.StartDueSync(ctx, ann); err != nil || started || job.State != state {
+				t.Errorf("StartDueSync by one who saw it due before = %s, %t, %v", job.State, started, err)
+			}
+			if job, started, err := s.StartSync(ctx, ann); err != nil || !started || job.State != jobs.Queued {
+				t.Errorf("StartSync = %s, %t, %v, want it started", job.State, started, err)
+			}
+		})
+	}
+}
+
 // A crawl may take longer than a history lasts, and what it stores must not grow
 // older than the cursor's.
 func TestTheHistoryIsReadEveryHourOfABackfill(t *testing.T) {

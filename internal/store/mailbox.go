@@ -88,12 +88,13 @@ func (x *tx) pins(ctx context.Context, r *row) (pins []jobs.Pin, stored bool, er
 }
 
 // askSync asks for a sync once a backfill has come to its end, so that what
-// changed during the crawl is there at once.
+// changed during the crawl is there at once. A sync that somebody must start again
+// goes on resting.
 func (x *tx) askSync(ctx context.Context, r *row) error {
 	if r.Kind != jobs.MailBackfill || (r.State != jobs.Completed && r.State != jobs.CompletedWithFailures) {
 		return nil
 	}
-	_, err := x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = ? WHERE account = ?", x.now, r.Account)
+	_, err := x.askMailIf(ctx, r.Account)
 	return err
 }
 
@@ -108,7 +109,7 @@ func (s *Store) StartSync(ctx context.Context, email string) (job jobs.Job, star
 }
 
 // StartDueSync starts one of [Store.DueSyncs], as [Store.StartSync] does, unless it
-// was cancelled meanwhile.
+// was cancelled or blocked meanwhile.
 func (s *Store) StartDueSync(ctx context.Context, account string) (job jobs.Job, started bool, err error) {
 	return s.startSync(ctx, account, true)
 }
@@ -142,7 +143,7 @@ func (x *tx) startSync(ctx context.Context, email string, due bool) (job jobs.Jo
 	case errors.Is(err, jobs.ErrNotFound):
 		r, err = x.insertJob(ctx, jobs.MailSync, jobs.SyncID(email), email, project)
 	case err != nil:
-	case r.State == jobs.Paused, due && r.State == jobs.Cancelled && c.AskedAt.IsZero():
+	case r.State == jobs.Paused, due && rests(r.State) && c.AskedAt.IsZero():
 		return r.Job, false, true, nil
 	case r.State.Live():
 		return r.Job, false, true, x.remember(ctx, r)

@@ -83,7 +83,7 @@ func (x *tx) save(ctx context.Context, r *row) error {
 	if _, err := x.ExecContext(ctx, updateJob, append(args, r.num)...); err != nil {
 		return fmt.Errorf("save job %q: %w", r.ID, err)
 	}
-	if r.State == jobs.Cancelled {
+	if r.State == jobs.Cancelled || r.State == jobs.Blocked {
 		return x.forgetAsked(ctx, r)
 	}
 	return nil

@@ -116,8 +116,8 @@ func (x *tx) want(r *row, to jobs.State) {
 	x.bring(r, to)
 }
 
-// forgetAsked forgets what was asked of a sync before it was cancelled, which would
-// have it begin again at once. Whoever asks from now on is heard.
+// forgetAsked forgets what was asked of a sync before it was cancelled or blocked,
+// which would have it begin again at once. Whoever asks from now on is heard.
 func (x *tx) forgetAsked(ctx context.Context, r *row) (err error) {
 	switch r.Kind {
 	case jobs.MailSync:
