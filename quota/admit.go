@@ -26,9 +26,11 @@ func (t *Transport) admitNow(f *trip) (err error) {
 	if f.charge.Caller.Lane == Interactive {
 		deadline = now.Add(peoplesPatience)
 	}
-	if err = t.waitForPlace(f, new(line), now, deadline); err != nil {
-		t.Ledger.noPlace(f.charge.Caller, f.charge.API, err)
-		return err
+	if f.place == nil {
+		if err = t.waitForPlace(f, new(line), now, deadline); err != nil {
+			t.Ledger.noPlace(f.charge.Caller, f.charge.API, err)
+			return err
+		}
 	}
 	d, err := t.Ledger.Take(f.ctx, f.charge.Caller, f.charge.API, f.charge.Units)
 	if err == nil {

@@ -6,7 +6,8 @@ import (
 )
 
 // Transport charges every request to the ledger before it sends it: each page,
-// each retry, each attempt. It recognises the API method by the request's path,
+// each retry, each attempt, and what net/http repeats by itself because a connection
+// broke. It recognises the API method by the request's path,
 // and charges a batch what its parts cost together; for whom and in which lane
 // comes from the request's context, see [WithCaller]. A request that does not fit
 // is not sent, and the error is the ledger's (see [Ledger.Take]); nor is a batch
@@ -57,8 +58,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			f.end()
 		}
 	}()
-	send, err := t.charge(r, f)
-	if (err != nil || send != r) && r.Body != nil {
+	p, err := t.price(r, f)
+	if err == nil {
+		err = t.charge(f, p)
+	}
+	if (err != nil || p.send != r) && r.Body != nil {
 		r.Body.Close() // a RoundTripper closes the body, also on errors
 	}
 	if err != nil {
@@ -68,7 +72,16 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
+	again := &repeats{charge: func() error { return t.charge(f, p) }}
+	send, end := again.watch(p.send)
+	f.done = end
 	resp, err := base.RoundTrip(send)
+	if again.refused != nil {
+		err = again.refused
+		if resp != nil && resp.Body != nil {
+			resp.Body.Close()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -77,18 +90,24 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// charge gets a request its place and its units, and returns the one to send in
-// place of it. What it got is in f, also when it then fails.
-func (t *Transport) charge(r *http.Request, f *trip) (*http.Request, error) {
+// price finds what a request costs its caller.
+func (t *Transport) price(r *http.Request, f *trip) (priced, error) {
 	c, ok := CallerFrom(f.ctx)
 	if !ok {
-		return r, ErrNoCaller
+		return priced{send: r}, ErrNoCaller
 	}
 	p, err := t.Ledger.price(c.Project, r)
-	if err != nil {
-		return r, err
+	if err == nil {
+		f.charge, f.parts = Charge{Caller: c, API: p.call.API, Units: p.cost}, p.parts
 	}
-	f.charge, f.parts = Charge{Caller: c, API: p.call.API, Units: p.cost}, p.parts
+	return p, err
+}
+
+// charge gets a request its place, if it has none, and its units: once for each time
+// that it is written. What it got is in f, also when it then fails.
+func (t *Transport) charge(f *trip, p priced) (err error) {
+	c := f.charge.Caller
+	f.charge.Units = p.cost
 	start := time.Now()
 	if c.MaxWait > 0 {
 		err = t.admitInLine(f)
@@ -103,5 +122,5 @@ func (t *Transport) charge(r *http.Request, f *trip) (*http.Request, error) {
 	if t.Observe != nil {
 		t.Observe(Observation{Caller: c, Call: p.call, Cost: p.cost, Waited: waited, Err: err})
 	}
-	return p.send, err
+	return err
 }

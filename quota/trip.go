@@ -19,6 +19,7 @@ type trip struct {
 	charge Charge
 	parts  int64      // of a batch; else 0
 	place  *Departure // nil: none
+	done   func()     // lets go of the request's own context; nil: there is none yet
 
 	ended    sync.Once
 	mu       sync.Mutex
@@ -56,6 +57,9 @@ func (f *trip) landing() (context.Context, context.CancelFunc) {
 func (f *trip) end() { f.ended.Do(f.land) }
 
 func (f *trip) land() {
+	if f.done != nil {
+		defer f.done()
+	}
 	f.mu.Lock()
 	if f.reader != nil {
 		f.reader.end()
