@@ -29,16 +29,17 @@ type Fetched struct {
 	Attachments []Attachment // of format full: the parts whose content comes by itself
 }
 
-// An Attachment is a part of a message in format full whose content does not stand
-// in the message.
+// An Attachment is a part of a message in format full that has a file's name, or whose
+// content does not stand in the message.
 type Attachment struct {
-	Part     string `json:"part"` // its place in the message's tree, such as "1" or "0.2"
+	Part     string `json:"part"` // its name within the message, such as "1" or "0.2"
 	Filename string `json:"filename"`
 	MimeType string `json:"mime_type"`
 	Size     int64  `json:"size"`   // of the content, in bytes
 	SHA256   string `json:"sha256"` // of the content, lower-case hex
 
-	ID string `json:"-"` // by which Google gives the content, for a while
+	ID      string `json:"-"` // by which Google gives the content, for a while
+	Content []byte `json:"-"` // where it stands in the message, or is nothing; nil: Google gives it by ID
 }
 
 // A Label is a label of a mailbox.

@@ -78,8 +78,19 @@ func (s *slice) attachments(ctx, calls context.Context, f jobs.Fetched) (all []j
 	return all, nil, nil
 }
 
-// attachment brings one attachment, as it comes in.
+// attachment brings one attachment, as it comes in, or keeps the content that came
+// with its message.
 func (s *slice) attachment(ctx, calls context.Context, message string, a jobs.Attachment) (_ jobs.Attachment, unkept, err error) {
+	if a.Content != nil {
+		a.SHA256, unkept = s.opts.Store.PutBlob(ctx, func(w io.Writer) error {
+			_, err := w.Write(a.Content)
+			return err
+		})
+		if unkept != nil {
+			return a, unkept, nil
+		}
+		return a, s.saveAttachment(ctx, message, a), nil
+	}
 	err = s.call(calls, nil, func(calls context.Context) (err error) {
 		in := &intake{}
 		a.SHA256, unkept = s.opts.Store.PutBlob(ctx, func(w io.Writer) error {
@@ -99,8 +110,12 @@ func (s *slice) attachment(ctx, calls context.Context, message string, a jobs.At
 	if unkept != nil || err != nil {
 		return a, unkept, err
 	}
+	return a, s.saveAttachment(ctx, message, a), nil
+}
+
+func (s *slice) saveAttachment(ctx context.Context, message string, a jobs.Attachment) error {
 	if err := s.opts.Store.SaveAttachment(ctx, s.ref, message, a); err != nil {
-		return a, fmt.Errorf("attachment %s: %w", a.Part, err), nil
+		return fmt.Errorf("attachment %s: %w", a.Part, err)
 	}
-	return a, nil, nil
+	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"headroom/config"
 	"headroom/internal/agenda"
 	"headroom/internal/app"
+	"headroom/internal/lenient"
 	"headroom/internal/store"
 	"headroom/jobs"
 
@@ -221,7 +221,7 @@ func tabulateEvents(out io.Writer, each func(func(jobs.Event) error) error) erro
 	fmt.Fprintln(w, "CALENDAR\tID\tKIND\tSTART\tSUMMARY")
 	err := each(func(e jobs.Event) error {
 		var shown shownEvent
-		_ = json.Unmarshal(e.JSON, &shown) // what is missing shows as such
+		_, _ = lenient.Unmarshal(e.JSON, &shown, lenient.Text(func(s string) shownTime { return shownTime{Date: s} })) // what is missing shows as such
 		kind, start := "event", shown.Start
 		switch {
 		case !e.DeletedAt.IsZero():

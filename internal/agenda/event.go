@@ -2,11 +2,11 @@ package agenda
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"headroom/internal/lenient"
 	"headroom/jobs"
 
 	"google.golang.org/api/calendar/v3"
@@ -49,10 +49,13 @@ func (e *event) allDay() bool { return e.start.Date != "" }
 // but that of the occurrence that it cancels.
 func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 	e := &event{stored: stored}
-	if err := json.Unmarshal(stored.JSON, &e.Event); err != nil {
+	odd, err := lenient.Unmarshal(stored.JSON, &e.Event, lenient.Text(timeOf))
+	if err != nil {
 		return nil, fmt.Errorf("read what Google gave: %w", err)
 	}
-	var err error
+	for _, p := range odd {
+		a.problems = append(a.problems, a.problem(stored.ID, errors.New(p.String())))
+	}
 	if e.OriginalStartTime == nil {
 		e.OriginalStartTime = originalOf(stored)
 	}
@@ -77,6 +80,14 @@ func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 		return nil, fmt.Errorf("time zone of the start: %w", err)
 	}
 	return e, nil
+}
+
+// timeOf is a time that stands where an object with one is usual.
+func timeOf(text string) calendar.EventDateTime {
+	if _, err := time.Parse(dayLayout, text); err == nil {
+		return calendar.EventDateTime{Date: text}
+	}
+	return calendar.EventDateTime{DateTime: text}
 }
 
 // originalOf is the original start of an occurrence that Google's own words leave

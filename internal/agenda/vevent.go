@@ -55,7 +55,7 @@ func people(c *ical.Component, e *event) {
 		c.Props.Set(person(ical.PropOrganizer, o.Email, o.DisplayName))
 	}
 	for _, a := range e.Attendees {
-		if a.Email == "" {
+		if a == nil || a.Email == "" {
 			continue
 		}
 		p := person(ical.PropAttendee, a.Email, a.DisplayName)
@@ -93,6 +93,9 @@ func alarms(c *ical.Component, e *event) {
 		return
 	}
 	for _, r := range e.Reminders.Overrides {
+		if r == nil {
+			continue
+		}
 		c.Children = append(c.Children, alarm(r, e.Summary))
 	}
 }

@@ -141,7 +141,7 @@ func (s *Server) answer(r *http.Request, op operation, box *Mailbox, odd Oddity)
 		return renderError(r, badRequest(err.Error()))
 	}
 	answer, failure := op.serve(box, ask{Values: r.URL.Query(), odd: odd, body: body})
-	return render(r, answer, failure)
+	return render(r, answer, failure, odd.Edit)
 }
 
 // delivery returns the messages, with their raw sizes, that go out as the answer

@@ -150,7 +150,7 @@ func (s *Server) answerCalendar(r *http.Request, op calendarOperation, d *diary,
 	if failure == nil && answer == nil {
 		return reply{status: http.StatusNoContent}
 	}
-	return render(r, answer, failure)
+	return render(r, answer, failure, odd.Edit)
 }
 
 // serveCalendar answers an operation; nothing is answered 204.

@@ -2,6 +2,7 @@ package fakegoogle
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 )
 
@@ -10,7 +11,8 @@ import (
 // nothing.
 //
 // Lists are messages.list, threads.list and history.list. An odd page loses
-// nothing: what it does not name, the page after it does.
+// nothing: what it does not name, the page after it does. Fields of any answer may be
+// set to another value, or left out.
 type Oddity struct {
 	// Page is what is odd about a page of a list: [PageEmpty], [PageBare],
 	// [PageTwice] or [PageOverlap].
@@ -30,6 +32,8 @@ type Oddity struct {
 	// LengthOff is added to Content-Length. Where it is positive the connection
 	// ends before the body is whole, and where it is negative the body is cut.
 	LengthOff int `json:"length_off,omitempty"`
+
+	Edit
 }
 
 // The oddities of a page.
@@ -49,7 +53,7 @@ const (
 	NextNone  = "none"  // none, whatever follows
 )
 
-func (o Oddity) any() bool { return o != Oddity{} }
+func (o Oddity) any() bool { return !reflect.ValueOf(o).IsZero() }
 
 // validate reports what makes an oddity meaningless.
 func (o Oddity) validate() error {
@@ -63,5 +67,5 @@ func (o Oddity) validate() error {
 	if o.PageItems < 0 || o.BytesPerSecond < 0 || o.Estimate != nil && *o.Estimate < 0 || o.MessagesTotal != nil && *o.MessagesTotal < 0 {
 		problems = append(problems, errors.New("numbers may not be negative, except length_off"))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, o.Edit.validate())...)
 }

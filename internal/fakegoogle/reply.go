@@ -28,8 +28,9 @@ type reply struct {
 const jsonType = "application/json; charset=UTF-8"
 
 // render makes the reply to an API request from what its handler returned,
-// under the query parameters that every method takes: fields, prettyPrint, alt.
-func render(r *http.Request, answer any, failure *apiError) reply {
+// under the query parameters that every method takes: fields, prettyPrint, alt. What
+// is odd about it comes last.
+func render(r *http.Request, answer any, failure *apiError, odd Edit) reply {
 	q := r.URL.Query()
 	s, isStreamed := answer.(streamed)
 	if isStreamed {
@@ -57,6 +58,9 @@ func render(r *http.Request, answer any, failure *apiError) reply {
 	body, err := encodeJSON(answer)
 	if err == nil && selection != nil {
 		body, err = selection.apply(body)
+	}
+	if err == nil && odd.any() {
+		body, err = odd.apply(body)
 	}
 	if err != nil {
 		return renderError(r, newError(http.StatusInternalServerError, "global", "backendError", err.Error()))

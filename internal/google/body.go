@@ -57,13 +57,8 @@ func (m bodyMeter) RoundTrip(r *http.Request) (*http.Response, error) {
 	case resp.StatusCode >= 300:
 		resp.Body = &cutBody{Reader: io.LimitReader(resp.Body, maxErrorBody), Closer: resp.Body}
 	case t != nil:
-		body := &meteredBody{ReadCloser: resp.Body, ctx: r.Context(), ticket: t,
-			length: resp.ContentLength, limit: maxMessageBody}
-		resp.Body = body
-		if t.text != nil && resp.StatusCode == http.StatusOK {
-			body.limit = maxWholeBody
-			resp.Body = &cutBody{Reader: io.TeeReader(body, t.text), Closer: body}
-		}
+		resp.Body = &meteredBody{ReadCloser: resp.Body, ctx: r.Context(), ticket: t,
+			length: resp.ContentLength, limit: t.most}
 		if t.raw != nil && resp.StatusCode == http.StatusOK {
 			resp.Body = &tappedBody{rawTap: newTap(t.field, resp.Body, t.raw), Closer: resp.Body}
 			resp.ContentLength = -1

@@ -1,7 +1,6 @@
 package google
 
 import (
-	"bytes"
 	"container/list"
 	"context"
 	"io"
@@ -40,9 +39,7 @@ type ticket struct {
 	raw    io.Writer // where the message goes as it comes in; nil: nowhere
 	whole  bool      // all of the body is held, and not only what heldMost says
 	field  string    // of the answer that holds it
-
-	// text, if set, gets the body as it is.
-	text *bytes.Buffer
+	most   int64     // bytes of a body; a longer one is an error
 
 	// Guarded by budget.mu.
 	place *list.Element // in active; nil before the first take
@@ -56,7 +53,7 @@ type ticketKey struct{}
 // withTicket returns a context whose response bodies are taken from b, and whose
 // message goes to raw unless that is nil. The caller must release the ticket when it no longer holds the body's bytes.
 func (b *budget) withTicket(ctx context.Context, raw io.Writer) (context.Context, *ticket) {
-	t := &ticket{budget: b, raw: raw, field: "raw"}
+	t := &ticket{budget: b, raw: raw, field: "raw", most: maxMessageBody}
 	return context.WithValue(ctx, ticketKey{}, t), t
 }
 

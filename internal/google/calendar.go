@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/oauth2/jwt"
 	"google.golang.org/api/calendar/v3"
-	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 
+	"headroom/internal/lenient"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -86,16 +86,8 @@ func (g *Google) newCalendar(ctx context.Context, key accountKey, credentials *j
 func (c *Calendar) Calendars(ctx context.Context, syncToken, pageToken string, use func(jobs.CalendarListPage) error) error {
 	query := url.Values{"maxResults": {strconv.Itoa(calendarPageSize)}, "showDeleted": {"true"}, "showHidden": {"true"}}
 	return listPage(ctx, c, tokenCall(callCalendars, callCalendarsPage, query, syncToken, pageToken), "users/me/calendarList", "", query,
-		func(p answerPage) (page jobs.CalendarListPage, err error) {
-			page = jobs.CalendarListPage{Next: p.NextPageToken, SyncToken: p.NextSyncToken}
-			for _, item := range p.Items {
-				entry, err := entryOf(item)
-				if err != nil {
-					return page, err
-				}
-				page.Calendars = append(page.Calendars, entry)
-			}
-			return page, nil
+		func(what call, p answerPage) jobs.CalendarListPage {
+			return jobs.CalendarListPage{Next: p.nextPageToken, SyncToken: p.nextSyncToken, Calendars: itemsOf(c.google, what, p, entryOf)}
 		}, use)
 }
 
@@ -106,16 +98,8 @@ func (c *Calendar) Calendars(ctx context.Context, syncToken, pageToken string, u
 func (c *Calendar) Events(ctx context.Context, calendarID, syncToken, pageToken string, use func(jobs.EventPage) error) error {
 	query := url.Values{"maxResults": {strconv.Itoa(eventPageSize)}, "showDeleted": {"true"}, "singleEvents": {"false"}}
 	return listPage(ctx, c, tokenCall(callEvents, callEventsPage, query, syncToken, pageToken), "calendars/{calendarId}/events", calendarID, query,
-		func(p answerPage) (page jobs.EventPage, err error) {
-			page = jobs.EventPage{Next: p.NextPageToken, SyncToken: p.NextSyncToken, Updated: p.Updated.Time}
-			for _, item := range p.Items {
-				event, err := eventOf(item)
-				if err != nil {
-					return page, err
-				}
-				page.Events = append(page.Events, event)
-			}
-			return page, nil
+		func(what call, p answerPage) jobs.EventPage {
+			return jobs.EventPage{Next: p.nextPageToken, SyncToken: p.nextSyncToken, Updated: p.updated, Events: itemsOf(c.google, what, p, eventOf)}
 		}, use)
 }
 
@@ -133,18 +117,9 @@ func tokenCall(first, next call, query url.Values, syncToken, pageToken string) 
 	return first
 }
 
-// answerPage is what pages of calendars and of events have in common. Items stay as
-// Google gave them, which the types of its client would not keep.
-type answerPage struct {
-	Items         []json.RawMessage `json:"items"`
-	NextPageToken string            `json:"nextPageToken"`
-	NextSyncToken string            `json:"nextSyncToken"`
-	Updated       moment            `json:"updated"`
-}
-
 // listPage makes one call and has its page used.
 func listPage[P any](ctx context.Context, c *Calendar, what call, path, calendarID string, query url.Values,
-	read func(answerPage) (P, error), use func(P) error) error {
+	read func(call, answerPage) P, use func(P) error) error {
 	metered, ticket := c.google.budget.withTicket(ctx, nil)
 	ticket.whole = true
 	defer ticket.release()
@@ -154,7 +129,7 @@ func listPage[P any](ctx context.Context, c *Calendar, what call, path, calendar
 	defer cancel()
 	answer, err := c.get(bounded, path, calendarID, query)
 	if err == nil {
-		page, err = read(answer)
+		page = read(what, answer)
 	}
 	err = c.google.classify(ctx, what, err)
 	c.google.metrics.seconds.WithLabelValues(what.method()).Observe(time.Since(start).Seconds())
@@ -165,32 +140,19 @@ func listPage[P any](ctx context.Context, c *Calendar, what call, path, calendar
 	return use(page)
 }
 
-// get asks Calendar for a page, as Google's client would, and returns its items
-// undecoded.
-func (c *Calendar) get(ctx context.Context, path, calendarID string, query url.Values) (page answerPage, err error) {
-	query.Set("alt", "json")
-	query.Set("prettyPrint", "false")
+// get asks Calendar for a page.
+func (c *Calendar) get(ctx context.Context, path, calendarID string, query url.Values) (answerPage, error) {
 	query.Set("quotaUser", c.quotaUser)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, googleapi.ResolveRelative(c.account.calendar.BasePath, path), nil)
+	body, err := get(ctx, c.account.client, c.account.calendar.BasePath, path, map[string]string{"calendarId": calendarID}, query)
 	if err != nil {
-		return page, err
+		return answerPage{}, err
 	}
-	request.URL.RawQuery = query.Encode()
-	request.Header.Set("User-Agent", userAgent)
-	googleapi.Expand(request.URL, map[string]string{"calendarId": calendarID})
-	resp, err := c.account.client.Do(request)
-	if err != nil {
-		return page, err
-	}
-	defer googleapi.CloseBody(resp)
-	if err := googleapi.CheckResponse(resp); err != nil {
-		return page, err
-	}
-	return page, json.NewDecoder(resp.Body).Decode(&page)
+	defer body.Close()
+	return readPage(body)
 }
 
 // entryOf reads one entry of the list of calendars.
-func entryOf(item json.RawMessage) (e jobs.CalendarEntry, err error) {
+func entryOf(item json.RawMessage) (e jobs.CalendarEntry, odd lenient.Problems, err error) {
 	var fields struct {
 		ID              string `json:"id"`
 		Summary         string `json:"summary"`
@@ -200,57 +162,48 @@ func entryOf(item json.RawMessage) (e jobs.CalendarEntry, err error) {
 		Primary         bool   `json:"primary"`
 		Deleted         bool   `json:"deleted"`
 	}
-	if err := json.Unmarshal(item, &fields); err != nil {
-		return e, err
+	if odd, err = lenient.Unmarshal(item, &fields); err != nil {
+		return e, odd, err
 	}
 	if fields.ID == "" {
-		return e, errNoItemID
+		return e, odd, errNoItemID
 	}
 	e.ID, e.TimeZone, e.AccessRole, e.Primary, e.Deleted = fields.ID, fields.TimeZone, fields.AccessRole, fields.Primary, fields.Deleted
 	e.Summary, e.JSON = fields.Summary, item
 	if fields.SummaryOverride != "" {
 		e.Summary = fields.SummaryOverride
 	}
-	return e, nil
+	return e, odd, nil
+}
+
+// A start is the original start of an occurrence.
+type start struct {
+	Date     string `json:"date"`
+	DateTime string `json:"dateTime"`
 }
 
 // eventOf reads one event, of which a tombstone may have no more than id and
 // status.
-func eventOf(item json.RawMessage) (e jobs.Event, err error) {
+func eventOf(item json.RawMessage) (e jobs.Event, odd lenient.Problems, err error) {
 	var fields struct {
 		ID            string `json:"id"`
 		Status        string `json:"status"`
 		ETag          string `json:"etag"`
 		ICalUID       string `json:"iCalUID"`
-		Updated       moment `json:"updated"`
+		Updated       string `json:"updated"`
 		Series        string `json:"recurringEventId"`
-		OriginalStart struct {
-			Date     string `json:"date"`
-			DateTime string `json:"dateTime"`
-		} `json:"originalStartTime"`
+		OriginalStart start  `json:"originalStartTime"`
 	}
-	if err := json.Unmarshal(item, &fields); err != nil {
-		return e, err
+	if odd, err = lenient.Unmarshal(item, &fields, lenient.Text(func(s string) start { return start{Date: s} })); err != nil {
+		return e, odd, err
 	}
 	if fields.ID == "" {
-		return e, errNoItemID
+		return e, odd, errNoItemID
 	}
-	start := fields.OriginalStart.DateTime
-	if start == "" {
-		start = fields.OriginalStart.Date
+	original := fields.OriginalStart.DateTime
+	if original == "" {
+		original = fields.OriginalStart.Date
 	}
-	return jobs.Event{ID: fields.ID, Status: fields.Status, ETag: fields.ETag, ICalUID: fields.ICalUID, Updated: fields.Updated.Time,
-		Series: fields.Series, OriginalStart: start, JSON: item}, nil
-}
-
-// moment is a time that may be missing, or be none: then it is zero.
-type moment struct{ time.Time }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (m *moment) UnmarshalJSON(text []byte) error {
-	var s string
-	if json.Unmarshal(text, &s) == nil {
-		m.Time, _ = time.Parse(time.RFC3339, s)
-	}
-	return nil
+	return jobs.Event{ID: fields.ID, Status: fields.Status, ETag: fields.ETag, ICalUID: fields.ICalUID, Updated: momentOf(fields.Updated),
+		Series: fields.Series, OriginalStart: original, JSON: item}, odd, nil
 }

@@ -182,16 +182,16 @@ func TestCalendarErrorsAreSorted(t *testing.T) {
 }
 
 func TestATombstoneNeedsNoMoreThanItsID(t *testing.T) {
-	e, err := eventOf(json.RawMessage(`{"id":"m_20260310T150000Z","status":"cancelled","recurringEventId":"m","originalStartTime":{"dateTime":"2026-03-10T15:00:00Z"},"updated":"never"}`))
+	e, _, err := eventOf(json.RawMessage(`{"id":"m_20260310T150000Z","status":"cancelled","recurringEventId":"m","originalStartTime":{"dateTime":"2026-03-10T15:00:00Z"},"updated":"never"}`))
 	if err != nil || e.Series != "m" || e.OriginalStart != "2026-03-10T15:00:00Z" || !e.Updated.IsZero() || !e.Cancelled() {
 		t.Errorf("event = %+v, %v", e, err)
 	}
-	if e, err := eventOf(json.RawMessage(`{"id":"d_20260812","originalStartTime":{"date":"2026-08-12"},"updated":"2026-08-01T10:00:00.5Z"}`)); err != nil ||
+	if e, _, err := eventOf(json.RawMessage(`{"id":"d_20260812","originalStartTime":{"date":"2026-08-12"},"updated":"2026-08-01T10:00:00.5Z"}`)); err != nil ||
 		e.OriginalStart != "2026-08-12" || e.Updated.Nanosecond() != int(500*time.Millisecond) {
 		t.Errorf("event = %+v, %v", e, err)
 	}
-	for _, bad := range []string{`{"status":"cancelled"}`, `[]`, `{"id":7}`} {
-		if _, err := eventOf(json.RawMessage(bad)); err == nil {
+	for _, bad := range []string{`{"status":"cancelled"}`, `[]`, `null`, `"e"`, `{"id":{}}`} {
+		if _, _, err := eventOf(json.RawMessage(bad)); err == nil {
 			t.Errorf("%s is taken for an event", bad)
 		}
 	}

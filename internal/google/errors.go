@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/api/googleapi"
 
+	"headroom/internal/lenient"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -22,6 +23,7 @@ var (
 	errNoHistoryID = errors.New("the profile names no history id")
 	errNoID        = errors.New("no message id")
 	errNoMessage   = errors.New("the answer holds no message")
+	errNoObject    = errors.New("the answer is no JSON object")
 	errWrongID     = errors.New("the answer is about another message")
 	errNoRaw       = errors.New("the answer holds no raw message")
 )
@@ -61,7 +63,7 @@ func (g *Google) classify(ctx context.Context, c call, err error) error {
 	if token, ok := errors.AsType[*tokenError](err); ok {
 		return &jobs.CallError{Class: token.class, Reason: token.reason, Wait: token.wait, Err: token}
 	}
-	class, reason := sortBroken(err)
+	class, reason := sortBroken(c, err)
 	return &jobs.CallError{Class: class, Reason: reason,
 		Err: &answerError{text: fmt.Sprintf("%s: %s", c, oneLine(err.Error(), maxMessage)), err: err}}
 }
@@ -126,8 +128,15 @@ func reasonsOf(answer *googleapi.Error) []string {
 }
 
 // sortBroken sorts what went wrong without an error of Google's: on the way, or
-// in a body that makes no sense. Nearly all of it may pass.
-func sortBroken(err error) (jobs.Class, string) {
+// in a body that makes no sense. Nearly all of it may pass; what Google says of an
+// item by itself does not change by being asked again.
+func sortBroken(c call, err error) (jobs.Class, string) {
+	if field, ok := errors.AsType[*fieldError](err); ok {
+		if c == callGet || c == callAttachment {
+			return jobs.ClassItem, field.Error()
+		}
+		return jobs.ClassTransient, field.Error()
+	}
 	is := func(target error) bool { return errors.Is(err, target) }
 	timeout, isNet := errors.AsType[net.Error](err)
 	_, syntax := errors.AsType[*json.SyntaxError](err)
@@ -144,7 +153,7 @@ func sortBroken(err error) (jobs.Class, string) {
 		return jobs.ClassTransient, "timeout"
 	case is(io.ErrUnexpectedEOF), is(io.EOF):
 		return jobs.ClassTransient, "truncated"
-	case syntax, kind:
+	case syntax, kind, is(errNoObject), is(lenient.ErrNull):
 		return jobs.ClassTransient, "badJSON"
 	case corrupt, is(errNoRaw), is(errTwoRaws):
 		return jobs.ClassTransient, "badRaw"

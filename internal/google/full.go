@@ -7,43 +7,39 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 
-	"google.golang.org/api/gmail/v1"
-	"google.golang.org/api/googleapi"
-
+	"headroom/internal/lenient"
 	"headroom/jobs"
 )
 
 // Fields of a part's content, of which data is tapped.
-const attachmentFields googleapi.Field = "size,data"
+const attachmentFields = "size,data"
 
 // threadFields is what is asked of a thread for its messages' metadata.
-const threadFields googleapi.Field = "id,messages(" + metadataFields + ")"
+const threadFields = "id,messages(" + metadataFields + ")"
 
-var (
-	errNoContent = errors.New("the answer has another length than it says")
-	errTwoParts  = errors.New("the answer names a part of the message twice")
-)
+var errNoContent = errors.New("the answer has another length than it says")
 
 // Full gets one message as Gmail parses it, without the content of its attachments:
 // [Mailbox.Attachment] gets that. No field is left out, so that nothing of what
 // Google says is lost.
 func (m *Mailbox) Full(ctx context.Context, id string) (jobs.Fetched, error) {
 	var fetched jobs.Fetched
-	err := m.whole(ctx, callGet, func(ctx context.Context, answer *bytes.Buffer) error {
+	err := m.whole(ctx, callGet, func(ctx context.Context) (size int, err error) {
 		if id == "" {
-			return errNoID
+			return 0, errNoID
 		}
-		answer.Reset()
-		message, err := m.service.Users.Messages.Get(me, id).Format("full").Context(ctx).Do()
+		text, err := m.get(ctx, "messages/{id}", map[string]string{"id": id}, url.Values{"format": {"full"}})
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if err := checkID(id, message); err != nil {
-			return err
+		var odd lenient.Problems
+		if fetched, odd, err = fullOf(text); err != nil {
+			return 0, err
 		}
-		fetched, err = fullOf(message, answer.Bytes())
-		return err
+		m.google.unreadable(callGet, odd)
+		return len(text), message{ID: fetched.ID}.checkID(id)
 	})
 	if err != nil {
 		return jobs.Fetched{}, err
@@ -52,26 +48,27 @@ func (m *Mailbox) Full(ctx context.Context, id string) (jobs.Fetched, error) {
 }
 
 // Thread gets the messages of a thread, all that it has: their metadata, or, in
-// format full, each as [Mailbox.Full] does.
+// format full, each as [Mailbox.Full] does. One that cannot be read is left out.
 func (m *Mailbox) Thread(ctx context.Context, id string, format jobs.Format) ([]jobs.Fetched, error) {
+	query, read := url.Values{"format": {"metadata"}, "metadataHeaders": {"Subject"}, "fields": {threadFields}}, metadataOf
+	if format == jobs.FormatFull {
+		query, read = url.Values{"format": {"full"}}, fullOf
+	}
 	var all []jobs.Fetched
-	err := m.whole(ctx, callThread, func(ctx context.Context, answer *bytes.Buffer) error {
+	err := m.whole(ctx, callThread, func(ctx context.Context) (size int, err error) {
 		if id == "" {
-			return errNoID
+			return 0, errNoID
 		}
-		answer.Reset()
-		request := m.service.Users.Threads.Get(me, id)
-		if format == jobs.FormatFull {
-			request.Format("full")
-		} else {
-			request.Format("metadata").MetadataHeaders("Subject").Fields(threadFields)
-		}
-		thread, err := request.Context(ctx).Do()
+		text, err := m.get(ctx, "threads/{id}", map[string]string{"id": id}, query)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		all, err = threadOf(thread, format, answer.Bytes())
-		return err
+		thread, err := readPage(bytes.NewReader(text))
+		if err != nil {
+			return 0, err
+		}
+		all = itemsOf(m.google, callThread, thread, read)
+		return len(text), nil
 	})
 	if err != nil {
 		return nil, err
@@ -79,80 +76,62 @@ func (m *Mailbox) Thread(ctx context.Context, id string, format jobs.Format) ([]
 	return all, nil
 }
 
-// whole makes a call whose answer is kept as it is while it is looked at.
-func (m *Mailbox) whole(ctx context.Context, c call, send func(context.Context, *bytes.Buffer) error) error {
+// whole makes a call whose answer is held as it is while it is looked at. Send
+// returns how large it is.
+func (m *Mailbox) whole(ctx context.Context, c call, send func(context.Context) (int, error)) error {
 	metered, ticket := m.google.budget.withTicket(ctx, nil)
 	defer ticket.release()
-	ticket.whole, ticket.text = true, new(bytes.Buffer)
-	err := m.do(metered, c, func(ctx context.Context) error { return send(ctx, ticket.text) })
+	ticket.whole, ticket.most = true, maxWholeBody
+	var size int
+	err := m.do(metered, c, func(ctx context.Context) (err error) {
+		size, err = send(ctx)
+		return err
+	})
 	if err == nil {
-		m.google.metrics.fetchBytes.Add(float64(ticket.text.Len()))
+		m.google.metrics.fetchBytes.Add(float64(size))
 	}
 	return err
 }
 
-// threadOf takes a thread apart.
-func threadOf(thread *gmail.Thread, format jobs.Format, answer []byte) ([]jobs.Fetched, error) {
-	var texts struct {
-		Messages []json.RawMessage `json:"messages"`
-	}
-	if format == jobs.FormatFull {
-		if err := json.Unmarshal(answer, &texts); err != nil {
-			return nil, fmt.Errorf("take a thread apart: %w", err)
-		}
-		if len(texts.Messages) != len(thread.Messages) {
-			return nil, errNoMessage
-		}
-	}
-	var all []jobs.Fetched
-	for i, message := range thread.Messages {
-		if message == nil || message.Id == "" {
-			continue
-		}
-		fetched := fieldsOf(message)
-		if format == jobs.FormatFull {
-			var err error
-			if fetched, err = fullOf(message, texts.Messages[i]); err != nil {
-				return nil, err
-			}
-		}
-		all = append(all, fetched)
-	}
-	return all, nil
+// metadataOf reads a message of a thread.
+func metadataOf(text json.RawMessage) (jobs.Fetched, lenient.Problems, error) {
+	m, odd, err := messageOf(text)
+	return m.fetched(), odd, err
 }
 
-// fullOf is a message in format full, whose text is that of Google's answer without
+// messageOf reads a message without a body.
+func messageOf(text []byte) (m message, odd lenient.Problems, err error) {
+	if odd, err = lenient.Unmarshal(text, &m); errors.Is(err, lenient.ErrNull) {
+		return m, odd, err
+	} else if err != nil {
+		return m, odd, notObject(err)
+	}
+	if p, found := odd.Of("id"); found {
+		return m, odd, &fieldError{p}
+	}
+	if m.ID == "" {
+		err = errNoMessage
+	}
+	return m, odd, err
+}
+
+// fullOf reads a message in format full, whose text is that of Google's answer without
 // blanks between its values: the same from a thread as by itself.
-func fullOf(message *gmail.Message, text []byte) (jobs.Fetched, error) {
-	fetched := fieldsOf(message)
+func fullOf(text json.RawMessage) (jobs.Fetched, lenient.Problems, error) {
+	m, odd, err := messageOf(text)
+	if err != nil {
+		return jobs.Fetched{}, odd, err
+	}
+	if p, found := odd.Of("payload"); found && m.Payload == nil {
+		return jobs.Fetched{}, odd, &fieldError{p}
+	}
+	fetched := m.fetched()
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
-		return jobs.Fetched{}, fmt.Errorf("message %s is no JSON: %w", message.Id, err)
+		return jobs.Fetched{}, odd, fmt.Errorf("message %s is no JSON: %w", m.ID, err)
 	}
-	fetched.JSON = compact.Bytes()
-	fetched.Attachments = attachmentsOf(nil, message.Payload)
-	seen := map[string]bool{}
-	for _, a := range fetched.Attachments {
-		if seen[a.Part] {
-			return jobs.Fetched{}, errTwoParts
-		}
-		seen[a.Part] = true
-	}
-	return fetched, nil
-}
-
-// attachmentsOf adds the parts below one whose content comes by itself.
-func attachmentsOf(found []jobs.Attachment, part *gmail.MessagePart) []jobs.Attachment {
-	if part == nil {
-		return found
-	}
-	if b := part.Body; b != nil && b.AttachmentId != "" && b.Data == "" {
-		found = append(found, jobs.Attachment{Part: part.PartId, Filename: part.Filename, MimeType: part.MimeType, Size: b.Size, ID: b.AttachmentId})
-	}
-	for _, child := range part.Parts {
-		found = attachmentsOf(found, child)
-	}
-	return found
+	fetched.JSON, fetched.Attachments = compact.Bytes(), attachmentsOf(m.Payload)
+	return fetched, odd, nil
 }
 
 // Attachment gets the content of an attachment that [Mailbox.Full] named lately, and
@@ -168,7 +147,9 @@ func (m *Mailbox) Attachment(ctx context.Context, message string, a jobs.Attachm
 		if message == "" || a.ID == "" {
 			return errNoID
 		}
-		body, err := m.service.Users.Messages.Attachments.Get(me, message, a.ID).Fields(attachmentFields).Context(ctx).Do()
+		var answer body
+		_, err := m.object(ctx, callAttachment, "messages/{message}/attachments/{id}", map[string]string{"message": message, "id": a.ID},
+			url.Values{"fields": {attachmentFields}}, &answer, "data")
 		if s, ok := errors.AsType[*sinkError](err); ok {
 			sunk = s
 			return nil // Google has answered as it should
@@ -176,7 +157,9 @@ func (m *Mailbox) Attachment(ctx context.Context, message string, a jobs.Attachm
 		if err != nil {
 			return err
 		}
-		if body.Data != "" || body.Size != 0 && body.Size != counted.n {
+		// An answer that says nothing is none, unless nothing is what the message has.
+		silent := answer.Size == nil && counted.n == 0 && a.Size > 0
+		if answer.Data != "" || answer.size() != 0 && answer.size() != counted.n || silent {
 			return errNoContent
 		}
 		return nil

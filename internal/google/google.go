@@ -79,6 +79,7 @@ type account struct {
 	key      accountKey
 	service  *gmail.Service
 	calendar *calendar.Service
+	mail     *http.Client // of service
 	client   *http.Client // of calendar
 }
 
@@ -174,7 +175,7 @@ func (g *Google) Mailbox(ctx context.Context, a jobs.Account, lane quota.Lane, m
 		return nil, fmt.Errorf("mailbox of %s: %w", a.Email, err)
 	}
 	caller := quota.Caller{Project: a.Project, User: a.Email, Lane: lane, MaxWait: maxWait}
-	return &Mailbox{google: g, service: clients.service, caller: caller}, nil
+	return &Mailbox{google: g, service: clients.service, client: clients.mail, caller: caller}, nil
 }
 
 // account returns the account's clients, the same ones every time, so that all
@@ -192,7 +193,7 @@ func (g *Google) account(ctx context.Context, key accountKey) (*account, error) 
 	}
 	a := &account{key: key}
 	var err error
-	if a.service, err = g.newService(ctx, key, credentials); err != nil {
+	if a.service, a.mail, err = g.newService(ctx, key, credentials); err != nil {
 		return nil, err
 	}
 	if a.calendar, a.client, err = g.newCalendar(ctx, key, credentials); err != nil {
@@ -207,17 +208,18 @@ func (g *Google) account(ctx context.Context, key accountKey) (*account, error) 
 	return a, nil
 }
 
-func (g *Google) newService(ctx context.Context, key accountKey, credentials *jwt.Config) (*gmail.Service, error) {
-	options := []option.ClientOption{option.WithHTTPClient(g.client(key, credentials, Scope))}
+func (g *Google) newService(ctx context.Context, key accountKey, credentials *jwt.Config) (*gmail.Service, *http.Client, error) {
+	client := g.client(key, credentials, Scope)
+	options := []option.ClientOption{option.WithHTTPClient(client)}
 	if g.opts.Endpoint != "" {
 		options = append(options, option.WithEndpoint(g.opts.Endpoint))
 	}
 	service, err := gmail.NewService(ctx, options...)
 	if err != nil {
-		return nil, fmt.Errorf("make a Gmail client: %w", err)
+		return nil, nil, fmt.Errorf("make a Gmail client: %w", err)
 	}
 	service.UserAgent = userAgent
-	return service, nil
+	return service, client, nil
 }
 
 // client is an account's HTTP client for one API.

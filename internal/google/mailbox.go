@@ -2,15 +2,17 @@ package google
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
+	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"google.golang.org/api/gmail/v1"
-	"google.golang.org/api/googleapi"
 
+	"headroom/internal/lenient"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -25,17 +27,18 @@ const (
 
 // Fields that are asked for. The masks save bytes, not units.
 const (
-	profileFields googleapi.Field = "emailAddress,messagesTotal,historyId"
-	listFields    googleapi.Field = "messages(id,threadId),nextPageToken"
-	messageFields googleapi.Field = "id,threadId,labelIds,historyId,internalDate,sizeEstimate,raw"
+	profileFields = "emailAddress,messagesTotal,historyId"
+	listFields    = "messages(id,threadId),nextPageToken"
+	messageFields = "id,threadId,labelIds,historyId,internalDate,sizeEstimate,raw"
 
-	metadataFields googleapi.Field = "id,threadId,labelIds,historyId,internalDate,sizeEstimate,payload/headers"
+	metadataFields = "id,threadId,labelIds,historyId,internalDate,sizeEstimate,payload/headers"
 )
 
 // A Mailbox is one account's Gmail in one lane. It is safe for concurrent use.
 type Mailbox struct {
 	google  *Google
 	service *gmail.Service
+	client  *http.Client // of service
 	caller  quota.Caller
 }
 
@@ -43,14 +46,18 @@ type Mailbox struct {
 func (m *Mailbox) Profile(ctx context.Context) (jobs.Profile, error) {
 	var profile jobs.Profile
 	err := m.do(ctx, callProfile, func(ctx context.Context) error {
-		p, err := m.service.Users.GetProfile(me).Fields(profileFields).Context(ctx).Do()
-		if err != nil {
+		var p struct {
+			Email     string `json:"emailAddress"`
+			Messages  int64  `json:"messagesTotal"`
+			HistoryID uint64 `json:"historyId,string"`
+		}
+		if _, err := m.object(ctx, callProfile, "profile", nil, url.Values{"fields": {profileFields}}, &p, "historyId"); err != nil {
 			return err
 		}
-		if p.HistoryId == 0 {
+		if p.HistoryID == 0 {
 			return errNoHistoryID
 		}
-		profile = jobs.Profile{Email: p.EmailAddress, Messages: p.MessagesTotal, HistoryID: p.HistoryId}
+		profile = jobs.Profile{Email: p.Email, Messages: p.Messages, HistoryID: p.HistoryID}
 		return nil
 	})
 	return profile, err
@@ -59,38 +66,62 @@ func (m *Mailbox) Profile(ctx context.Context) (jobs.Profile, error) {
 // List returns a page of up to 500 message ids, newest first: the first page for
 // an empty token. A page may be empty and still name a next one.
 func (m *Mailbox) List(ctx context.Context, search jobs.Search, pageToken string) (jobs.Page, error) {
-	c := callList
-	request := m.service.Users.Messages.List(me).MaxResults(pageSize).IncludeSpamTrash(search.SpamTrash).Fields(listFields)
+	query := url.Values{}
 	if search.Query != "" {
-		request.Q(search.Query)
+		query.Set("q", search.Query)
 	}
-	if len(search.Labels) > 0 {
-		request.LabelIds(search.Labels...)
+	return m.list(ctx, search.Labels, search.SpamTrash, pageToken, query)
+}
+
+// ListAll returns a page of up to 500 ids of all messages, those in spam and
+// trash among them, or of all that have a label, if one is named: the first page
+// for an empty token.
+func (m *Mailbox) ListAll(ctx context.Context, label, pageToken string) (jobs.Page, error) {
+	var labels []string
+	if label != "" {
+		labels = []string{label}
 	}
+	return m.list(ctx, labels, true, pageToken, url.Values{})
+}
+
+func (m *Mailbox) list(ctx context.Context, labels []string, spamTrash bool, pageToken string, query url.Values) (page jobs.Page, err error) {
+	query.Set("maxResults", strconv.Itoa(pageSize))
+	query.Set("includeSpamTrash", strconv.FormatBool(spamTrash))
+	query.Set("fields", listFields)
+	if len(labels) > 0 {
+		query["labelIds"] = labels
+	}
+	c := callList
 	if pageToken != "" {
 		c = callNextPage
-		request.PageToken(pageToken)
+		query.Set("pageToken", pageToken)
 	}
-	var page jobs.Page
-	err := m.do(ctx, c, func(ctx context.Context) error {
-		answer, err := request.Context(ctx).Do()
+	err = m.do(ctx, c, func(ctx context.Context) error {
+		answer, err := m.page(ctx, "messages", query)
 		if err != nil {
 			return err
 		}
-		page = pageOf(answer)
+		listed := itemsOf(m.google, c, answer, listedOf)
+		page = jobs.Page{IDs: make([]string, 0, len(listed)), Next: answer.nextPageToken}
+		for _, l := range listed {
+			page.IDs, page.Threads = append(page.IDs, l.ID), append(page.Threads, l.ThreadID)
+		}
 		return nil
 	})
 	return page, err
 }
 
-func pageOf(answer *gmail.ListMessagesResponse) jobs.Page {
-	page := jobs.Page{IDs: make([]string, 0, len(answer.Messages)), Next: answer.NextPageToken}
-	for _, message := range answer.Messages {
-		if message != nil && message.Id != "" {
-			page.IDs, page.Threads = append(page.IDs, message.Id), append(page.Threads, message.ThreadId)
-		}
+// listed is what a listing says of a message.
+type listed struct {
+	ID       string `json:"id"`
+	ThreadID string `json:"threadId"`
+}
+
+func listedOf(text json.RawMessage) (l listed, odd lenient.Problems, err error) {
+	if odd, err = lenient.Unmarshal(text, &l); err == nil && l.ID == "" {
+		err = errNoItemID
 	}
-	return page
+	return l, odd, err
 }
 
 // Fetch gets one message and writes it to raw as it comes in, byte for byte. An
@@ -106,7 +137,7 @@ func (m *Mailbox) Fetch(ctx context.Context, id string, raw io.Writer) (jobs.Fet
 		if id == "" {
 			return errNoID // its path would be that of the listing
 		}
-		message, err := m.service.Users.Messages.Get(me, id).Format("raw").Fields(messageFields).Context(ctx).Do()
+		message, odd, err := m.message(ctx, id, url.Values{"format": {"raw"}, "fields": {messageFields}})
 		if s, ok := errors.AsType[*sinkError](err); ok {
 			sunk = s
 			return nil // Google has answered as it should
@@ -114,14 +145,15 @@ func (m *Mailbox) Fetch(ctx context.Context, id string, raw io.Writer) (jobs.Fet
 		if err != nil {
 			return err
 		}
-		if message.Raw != "" || counted.n == 0 && message.SizeEstimate > 0 && message.Id != "" {
-			err = errNoRaw
+		fetched = message.fetched()
+		if err := message.checkID(id); err != nil {
+			return err
 		}
-		fetched = fieldsOf(message)
-		if wrong := checkID(id, message); wrong != nil {
-			return wrong
+		_, unsized := odd.Of("sizeEstimate")
+		if message.Raw != "" || counted.n == 0 && (message.SizeEstimate != 0 || unsized) {
+			return errNoRaw
 		}
-		return err
+		return nil
 	})
 	switch {
 	case err != nil:
@@ -140,13 +172,12 @@ func (m *Mailbox) Metadata(ctx context.Context, id string) (jobs.Fetched, error)
 		if id == "" {
 			return errNoID
 		}
-		message, err := m.service.Users.Messages.Get(me, id).Format("metadata").MetadataHeaders("Subject").
-			Fields(metadataFields).Context(ctx).Do()
+		message, _, err := m.message(ctx, id, url.Values{"format": {"metadata"}, "metadataHeaders": {"Subject"}, "fields": {metadataFields}})
 		if err != nil {
 			return err
 		}
-		fetched = fieldsOf(message)
-		return checkID(id, message)
+		fetched = message.fetched()
+		return message.checkID(id)
 	})
 	if err != nil {
 		return jobs.Fetched{}, err
@@ -154,35 +185,10 @@ func (m *Mailbox) Metadata(ctx context.Context, id string) (jobs.Fetched, error)
 	return fetched, nil
 }
 
-// fieldsOf reads a message's fields, any of which Google may leave out.
-func fieldsOf(message *gmail.Message) jobs.Fetched {
-	fetched := jobs.Fetched{ID: message.Id, ThreadID: message.ThreadId, HistoryID: message.HistoryId,
-		Labels: message.LabelIds, SizeEstimate: message.SizeEstimate}
-	if message.InternalDate != 0 {
-		fetched.InternalDate = time.UnixMilli(message.InternalDate).UTC()
-	}
-	if message.Payload == nil {
-		return fetched
-	}
-	for _, header := range message.Payload.Headers {
-		if header != nil && strings.EqualFold(header.Name, "Subject") {
-			fetched.Subject = subjectOf(header.Value)
-			break
-		}
-	}
-	return fetched
-}
-
-// checkID reports whether an answer is about the message that was asked for. One
-// without an id holds no message.
-func checkID(id string, message *gmail.Message) error {
-	switch message.Id {
-	case id:
-		return nil
-	case "":
-		return errNoMessage
-	}
-	return fmt.Errorf("%w: asked for %s, got %s", errWrongID, id, message.Id)
+// message makes a call for one message.
+func (m *Mailbox) message(ctx context.Context, id string, query url.Values) (message message, odd lenient.Problems, err error) {
+	odd, err = m.object(ctx, callGet, "messages/{id}", map[string]string{"id": id}, query, &message, neededOfMessage...)
+	return message, odd, err
 }
 
 type countingWriter struct {

@@ -12,6 +12,7 @@ type metrics struct {
 	bodyBytes  prometheus.Gauge
 	bodyWaits  prometheus.Counter
 	fetchBytes prometheus.Counter
+	unreadable *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -42,5 +43,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "headroom_google_fetched_bytes_total",
 			Help: "Bytes of raw messages fetched.",
 		}),
+		unreadable: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_google_unreadable_fields_total",
+			Help: "Fields and items of Google's answers that could not be read and were left out, by method.",
+		}, []string{"method"}),
 	}
 }

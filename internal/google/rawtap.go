@@ -24,8 +24,8 @@ func (e *sinkError) Error() string { return e.err.Error() }
 func (e *sinkError) Unwrap() error { return e.err }
 
 // A rawTap reads a message's or an attachment's JSON object. It writes the value of
-// the field "raw", or of another that is named, decoded from base64url, to a sink as it comes in, and passes on everything else,
-// with an empty string in that value's place. So no more of a message is in memory
+// the field "raw", or of another that is named, decoded from base64, to a sink as it
+// comes in, and passes on everything else, with an empty string in that value's place. So no more of a message is in memory
 // than a step of it, while the rest goes to Google's client as ever.
 //
 // It finds its way by quotes, brackets, colons and commas; whether the object is
@@ -217,7 +217,11 @@ func (t *rawTap) scanRaw() error {
 // as \u003d.
 func (t *rawTap) scanRawEscape(c byte) error {
 	t.escaped = append(t.escaped, c)
-	if t.escaped[0] != 'u' { // what such an escape stands for is never base64url
+	if short, ok := shortEscapes[t.escaped[0]]; ok {
+		t.state = tapRaw
+		return t.decoder.write([]byte{short})
+	}
+	if t.escaped[0] != 'u' { // what such an escape stands for is never base64
 		return base64.CorruptInputError(t.decoder.taken)
 	}
 	if len(t.escaped) < len("u0000") {
@@ -231,8 +235,12 @@ func (t *rawTap) scanRawEscape(c byte) error {
 	return t.decoder.write([]byte{byte(code)})
 }
 
-// A base64Writer decodes base64url, with padding or without, in pieces of any
-// length.
+// shortEscapes are those of JSON that may stand in base64.
+var shortEscapes = map[byte]byte{'/': '/', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// A base64Writer decodes base64 in pieces of any length: in the alphabet of URLs,
+// which is Google's, or in the standard one; with padding or without; with lines
+// broken or not.
 type base64Writer struct {
 	to     io.Writer
 	taken  int64 // bytes of base64
@@ -240,20 +248,39 @@ type base64Writer struct {
 	n      int // of left
 	padded bool
 	buf    []byte
+	plain  []byte
+}
+
+// plainText is a text without white space, in the alphabet of URLs.
+func (w *base64Writer) plainText(text []byte) []byte {
+	if !bytes.ContainsAny(text, "+/ \t\r\n") {
+		return text
+	}
+	w.plain = w.plain[:0]
+	for _, c := range text {
+		switch c {
+		case '+':
+			c = '-'
+		case '/':
+			c = '_'
+		case ' ', '\t', '\r', '\n':
+			continue
+		}
+		w.plain = append(w.plain, c)
+	}
+	return w.plain
 }
 
 func (w *base64Writer) write(text []byte) error {
 	at := w.taken
 	w.taken += int64(len(text))
+	text = w.plainText(text)
 	if i := bytes.IndexByte(text, '='); i >= 0 || w.padded {
 		i = max(i, 0)
 		if w.padded && len(text) > 0 && text[0] != '=' || len(bytes.Trim(text[i:], "=")) > 0 {
 			return base64.CorruptInputError(at)
 		}
 		w.padded, text = true, text[:i]
-	}
-	if bytes.ContainsAny(text, "\r\n") { // which the decoder would skip
-		return base64.CorruptInputError(at)
 	}
 	if w.n > 0 {
 		n := copy(w.left[w.n:], text)

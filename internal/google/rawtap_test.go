@@ -43,9 +43,11 @@ func TestATapTakesTheMessageAndNothingElse(t *testing.T) {
 		{"raw in text", `{"s":"\"raw\":\"SGkh\"","a":["raw","SGkh"]}`, "", `{"s":"\"raw\":\"SGkh\"","a":["raw","SGkh"]}`, nil},
 		{"an array", `["raw","SGkh"]`, "", `["raw","SGkh"]`, nil},
 		{"no base64", `{"raw":"!!"}`, "", "", corrupt},
-		{"a line end in it", `{"raw":"SG\nkh"}`, "", "", corrupt},
+		{"line ends in it", `{"raw":"SG\r\nk\u000ah \t\n"}`, "Hi!", `{"raw":""}`, nil},
+		{"line ends in its padding", `{"raw":"SA=\n=\n"}`, "H", `{"raw":""}`, nil},
 		{"an escaped control character", `{"raw":"SGk\b"}`, "", "", corrupt},
-		{"the other alphabet", `{"raw":"+/+/"}`, "", "", corrupt},
+		{"the standard alphabet", `{"raw":"+/+/"}`, "\xfb\xff\xbf", `{"raw":""}`, nil},
+		{"the standard alphabet, escaped", `{"raw":"+\/\u002b\u002f"}`, "\xfb\xff\xbf", `{"raw":""}`, nil},
 		{"text behind the padding", `{"raw":"SGk=SGkh"}`, "", "", corrupt},
 		{"a single letter left", `{"raw":"SGkhS"}`, "", "", corrupt},
 		{"an escape beyond ASCII", `{"raw":"\u0141AAA"}`, "", "", corrupt},
@@ -97,10 +99,8 @@ func FuzzATapAgreesWithTheDecoder(f *testing.F) {
 		raw, rest, err := tap(answer, step)
 		var text string
 		isText := json.Unmarshal(whole["raw"], &text) == nil && len(whole["raw"]) > 0 && whole["raw"][0] == '"'
+		text = strings.NewReplacer("+", "-", "/", "_", " ", "", "\t", "", "\r", "", "\n", "").Replace(text)
 		want, wrong := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
-		if strings.ContainsAny(text, "\r\n") {
-			wrong = base64.CorruptInputError(0)
-		}
 		switch {
 		case err == errTwoRaws:
 			return

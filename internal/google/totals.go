@@ -2,25 +2,25 @@ package google
 
 import (
 	"context"
-
-	"google.golang.org/api/googleapi"
+	"net/url"
 )
 
 const (
-	totalsFields      googleapi.Field = "messagesTotal,threadsTotal"
-	labelTotalsFields googleapi.Field = "id,messagesTotal"
+	totalsFields      = "messagesTotal,threadsTotal"
+	labelTotalsFields = "id,messagesTotal"
 )
 
 // Totals returns how many messages and threads the mailbox says it holds, spam and
 // trash among them.
 func (m *Mailbox) Totals(ctx context.Context) (messages, threads int64, err error) {
 	err = m.do(ctx, callProfile, func(ctx context.Context) error {
-		p, err := m.service.Users.GetProfile(me).Fields(totalsFields).Context(ctx).Do()
-		if err != nil {
-			return err
+		var p struct {
+			Messages int64 `json:"messagesTotal"`
+			Threads  int64 `json:"threadsTotal"`
 		}
-		messages, threads = p.MessagesTotal, p.ThreadsTotal
-		return nil
+		_, err := m.object(ctx, callProfile, "profile", nil, url.Values{"fields": {totalsFields}}, &p)
+		messages, threads = p.Messages, p.Threads
+		return err
 	})
 	return messages, threads, err
 }
@@ -29,12 +29,12 @@ func (m *Mailbox) Totals(ctx context.Context) (messages, threads int64, err erro
 // class is [jobs.ClassSearch] when there is no such label.
 func (m *Mailbox) LabelTotal(ctx context.Context, label string) (messages int64, err error) {
 	err = m.do(ctx, callLabel, func(ctx context.Context) error {
-		l, err := m.service.Users.Labels.Get(me, label).Fields(labelTotalsFields).Context(ctx).Do()
-		if err != nil {
-			return err
+		var l struct {
+			Messages int64 `json:"messagesTotal"`
 		}
-		messages = l.MessagesTotal
-		return nil
+		_, err := m.object(ctx, callLabel, "labels/{id}", map[string]string{"id": label}, url.Values{"fields": {labelTotalsFields}}, &l)
+		messages = l.Messages
+		return err
 	})
 	return messages, err
 }

@@ -1,0 +1,243 @@
+package google
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/api/googleapi"
+
+	"headroom/internal/lenient"
+)
+
+// Google's client decodes an answer as a whole, and so fails it as a whole for one
+// field of another kind. What is read here is therefore asked for as that client
+// would ask, and decoded item by item and field by field: an odd value costs its
+// item at most.
+
+// A fieldError says that an answer is of no use, because a field of it cannot be
+// read.
+type fieldError struct{ problem lenient.Problem }
+
+func (e *fieldError) Error() string { return e.problem.String() }
+
+// get makes a call as Google's client would, and returns the body of the answer. In
+// path, a name in braces stands for one of ids.
+func get(ctx context.Context, client *http.Client, base, path string, ids map[string]string, query url.Values) (io.ReadCloser, error) {
+	query.Set("alt", "json")
+	query.Set("prettyPrint", "false")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, googleapi.ResolveRelative(base, path), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.URL.RawQuery = query.Encode()
+	request.Header.Set("User-Agent", userAgent)
+	googleapi.Expand(request.URL, ids)
+	resp, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if err := googleapi.CheckResponse(resp); err != nil {
+		googleapi.CloseBody(resp)
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// get makes a call of Gmail about the mailbox, and returns the answer.
+func (m *Mailbox) get(ctx context.Context, path string, ids map[string]string, query url.Values) ([]byte, error) {
+	body, err := get(ctx, m.client, m.service.BasePath, "gmail/v1/users/me/"+path, ids, query)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), err
+}
+
+// object makes a call whose answer is one object, and reads that. The fields that
+// are named are those without which the answer is of no use; what cannot be read of
+// the others is logged, and zero.
+func (m *Mailbox) object(ctx context.Context, c call, path string, ids map[string]string, query url.Values, to any, needed ...string) (lenient.Problems, error) {
+	text, err := m.get(ctx, path, ids, query)
+	if err != nil {
+		return nil, err
+	}
+	return m.google.read(c, text, to, needed...)
+}
+
+// read decodes an answer, or an item of one.
+func (g *Google) read(c call, text []byte, to any, needed ...string) (lenient.Problems, error) {
+	problems, err := lenient.Unmarshal(text, to)
+	if err != nil {
+		return nil, notObject(err)
+	}
+	for _, field := range needed {
+		if p, found := problems.Of(field); found {
+			return problems, &fieldError{p}
+		}
+	}
+	g.unreadable(c, problems)
+	return problems, nil
+}
+
+// notObject is the error of an answer that is no object.
+func notObject(err error) error {
+	if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errNoObject, err)
+}
+
+// unreadable notes fields of an answer that could not be read, in one line for all
+// of them. Values are not logged: they are a stranger's.
+func (g *Google) unreadable(c call, problems lenient.Problems) {
+	if len(problems) == 0 {
+		return
+	}
+	const most = 5
+	var texts []string
+	for _, p := range problems[:min(most, len(problems))] {
+		texts = append(texts, p.String())
+	}
+	g.metrics.unreadable.WithLabelValues(c.method()).Add(float64(len(problems)))
+	g.opts.Log.Warn("fields of an answer cannot be read, and are left out", zap.String("method", c.method()),
+		zap.Int("fields", len(problems)), zap.String("which", strings.Join(texts, "; ")))
+}
+
+// An answerPage is what pages of all lists have in common. Its items stay as Google
+// gave them.
+type answerPage struct {
+	items         []json.RawMessage
+	list          string // the field that holds them
+	nextPageToken string
+	nextSyncToken string
+	historyID     uint64
+	updated       time.Time
+}
+
+// A rawList is a list whose items are not decoded. It notes what stands in the
+// place of a list.
+type rawList struct {
+	items []json.RawMessage
+	other json.RawMessage
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *rawList) UnmarshalJSON(text []byte) error {
+	if bytes.Equal(text, []byte("null")) {
+		return nil
+	}
+	if text[0] != '[' {
+		l.other = bytes.Clone(text)
+		return nil
+	}
+	return json.Unmarshal(text, &l.items)
+}
+
+// readPage reads a page. The error says that it is no JSON, or that the list or a
+// field by which the reading goes on is none: without that, the rest would be taken
+// for nothing.
+func readPage(body io.Reader) (page answerPage, err error) {
+	var fields *struct { // nil: the page is null
+		Items    rawList `json:"items"`
+		Messages rawList `json:"messages"`
+		History  rawList `json:"history"`
+		Labels   rawList `json:"labels"`
+
+		NextPageToken json.RawMessage `json:"nextPageToken"`
+		NextSyncToken json.RawMessage `json:"nextSyncToken"`
+		HistoryID     json.RawMessage `json:"historyId"`
+		Updated       json.RawMessage `json:"updated"`
+	}
+	if err := json.NewDecoder(body).Decode(&fields); err != nil {
+		if _, kind := errors.AsType[*json.UnmarshalTypeError](err); kind {
+			return page, errNoObject
+		}
+		return page, err
+	}
+	if fields == nil {
+		return page, errNoObject
+	}
+	for name, list := range map[string]rawList{"items": fields.Items, "messages": fields.Messages, "history": fields.History, "labels": fields.Labels} {
+		if list.other != nil {
+			return page, &fieldError{lenient.Problem{Field: name, Found: "no list"}}
+		}
+		if list.items != nil {
+			page.items, page.list = list.items, name
+		}
+	}
+	for _, field := range []struct {
+		name string
+		text json.RawMessage
+		to   any
+	}{
+		{"nextPageToken", fields.NextPageToken, &page.nextPageToken},
+		{"nextSyncToken", fields.NextSyncToken, &page.nextSyncToken},
+		{"historyId", fields.HistoryID, &page.historyID},
+	} {
+		if len(field.text) == 0 {
+			continue
+		}
+		if _, err := lenient.Unmarshal(field.text, field.to); err != nil && !errors.Is(err, lenient.ErrNull) {
+			return page, &fieldError{lenient.Problem{Field: field.name, Found: "of another kind"}}
+		}
+	}
+	var updated string
+	if _, err := lenient.Unmarshal(fields.Updated, &updated); err == nil {
+		page.updated = momentOf(updated)
+	}
+	return page, nil
+}
+
+// momentOf reads a time that may be missing, or be none: then it is zero.
+func momentOf(text string) time.Time {
+	t, _ := time.Parse(time.RFC3339, text)
+	return t
+}
+
+// itemsOf reads the items of a page. Those that cannot be read are left out, and
+// what is wrong with them is logged.
+func itemsOf[T any](g *Google, c call, page answerPage, read func(json.RawMessage) (T, lenient.Problems, error)) []T {
+	all := make([]T, 0, len(page.items))
+	var problems lenient.Problems
+	for i, text := range page.items {
+		item, odd, err := read(text)
+		at := fmt.Sprintf("%s[%d]", page.list, i)
+		for _, p := range odd {
+			problems = append(problems, lenient.Problem{Field: at + "." + p.Field, Found: p.Found})
+		}
+		_, field := errors.AsType[*fieldError](err)
+		switch {
+		case field: // it is among the odd ones
+		case errors.Is(err, lenient.ErrNull):
+			problems = append(problems, lenient.Problem{Field: at, Found: "null"})
+		case errors.Is(err, errNoItemID), errors.Is(err, errNoMessage):
+			problems = append(problems, lenient.Problem{Field: at, Found: "without an id"})
+		case err != nil:
+			problems = append(problems, lenient.Problem{Field: at, Found: "no object"})
+		default:
+			all = append(all, item)
+		}
+	}
+	g.unreadable(c, problems)
+	return all
+}
+
+// page makes a call of Gmail whose answer is a page of a list.
+func (m *Mailbox) page(ctx context.Context, path string, query url.Values) (answerPage, error) {
+	body, err := get(ctx, m.client, m.service.BasePath, "gmail/v1/users/me/"+path, nil, query)
+	if err != nil {
+		return answerPage{}, err
+	}
+	defer body.Close()
+	return readPage(body)
+}
