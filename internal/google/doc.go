@@ -8,9 +8,9 @@
 // A call goes through these transports, so that none can be made that was not
 // charged:
 //
-//	         request ─► token ─► quota.Transport ─► body budget ─► net/http
-//	                     │          charges every attempt
-//	                     └─ on a 401: a new token and one more attempt
+//	request ─► token ─► quota.Transport ─► body budget ─► net/http
+//	             │          charges every attempt
+//	             └─ on a 401: a new token and one more attempt
 //
 // Tokens themselves are fetched past all of that: they cost no quota.
 package google
