@@ -3,11 +3,9 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"text/tabwriter"
-	"time"
 
 	"headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -40,8 +38,8 @@ func newAccountSet(g *globals) *cobra.Command {
 name goes back to the domain of the address, or to the class of the tenant. It
 holds within seconds, for backfills that are under way too.
 
-Exit codes: 0 changed, 1 failed (no such account or class), 2 wrong usage or
-settings.`,
+Exit codes: 0 changed, 1 failed (no such account), 2 wrong usage or settings (no such
+class).`,
 		Example: "  headroom account set ann@example.com --tenant acme --class urgent",
 		Args:    arguments(cobra.ExactArgs(1)),
 	}
@@ -76,8 +74,8 @@ func newAccountAdd(g *globals) *cobra.Command {
 		Long: `Add a Google user to the store. Its quota is counted in the Google Cloud
 project PROJECT, which the settings must name.
 
-Exit codes: 0 added, 1 failed (the account exists, the project is unknown),
-2 wrong usage or settings.`,
+Exit codes: 0 added, 1 failed (the account exists), 2 wrong usage or settings (the
+project is unknown).`,
 		Example: "  headroom account add ann@example.com --project my-project",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -135,10 +133,9 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 			if g.json {
 				return printJSON(cmd, append([]jobs.Account{}, accounts...))
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "ACCOUNT\tPROJECT\tTENANT\tCLASS\tADDED")
+			w := term.NewTable(cmd.OutOrStdout(), "ACCOUNT", "PROJECT", "TENANT", "CLASS", "ADDED")
 			for _, a := range accounts {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.Email, a.Project, a.Tenant, cmp.Or(a.Class, "-"), a.CreatedAt.Local().Format(time.DateTime))
+				w.Row(a.Email, a.Project, a.Tenant, cmp.Or(a.Class, term.None), term.Time(a.CreatedAt))
 			}
 			return w.Flush()
 		},

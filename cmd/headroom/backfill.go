@@ -3,15 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"text/tabwriter"
 
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 )
 
@@ -104,11 +102,10 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 				if g.json {
 					return printJSON(cmd, append([]jobs.Job{}, all...))
 				}
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "BACKFILL\tSTATE\tDONE\tOF\tSKIPPED\tOVERSIZE\tFAILED\tUPDATED\tWHAT")
+				w := term.NewTable(cmd.OutOrStdout(), "BACKFILL", "STATE", "DONE", "OF", "SKIPPED", "OVERSIZE", "FAILED", "UPDATED", "WHAT…")
 				for _, j := range all {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", nameOf(j), stateText(j), j.Progress.Done(), total(j),
-						j.Progress.Skipped, j.Progress.Oversize, j.Progress.Failed, humanize.Time(j.UpdatedAt), filterText(j.Filter))
+					w.Row(nameOf(j), stateText(j), j.Progress.Done(), total(j), j.Progress.Skipped, j.Progress.Oversize, j.Progress.Failed,
+						term.Time(j.UpdatedAt), filterText(j.Filter))
 				}
 				return w.Flush()
 			})

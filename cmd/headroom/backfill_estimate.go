@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
 	"time"
 
 	"headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/dustin/go-humanize"
@@ -25,7 +25,7 @@ name, would take: messages, units by every price list of Gmail, their share of a
 day, bytes, and the time at the backfills' ceiling while nobody else spends quota.
 A few cheap calls ask Google; each number says how sure it is.
 
-Exit codes: 0 estimated, 1 failed, 2 wrong usage or settings.`,
+Exit codes: 0 estimated, 1 failed, 2 wrong usage or settings, 130 interrupted.`,
 		Example: `  headroom backfill estimate ann@example.com
   headroom backfill estimate ann@example.com --after 2025-01-01 --format metadata-first --json`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -58,20 +58,19 @@ func estimate(cmd *cobra.Command, g *globals, account string, filter jobs.Filter
 	if g.json {
 		return printJSON(cmd, e)
 	}
-	printEstimate(cmd.OutOrStdout(), e)
-	return nil
+	return printEstimate(cmd.OutOrStdout(), e)
 }
 
-func printEstimate(out io.Writer, e app.Estimate) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func printEstimate(out io.Writer, e app.Estimate) error {
+	facts := term.NewFacts(out)
 	number := func(n int64) string { return humanize.Comma(n) }
-	fmt.Fprintf(w, "account\t%s of project %s\n", e.Account, e.Project)
-	fmt.Fprintf(w, "brings\t%s\n", filterText(e.Filter))
-	fmt.Fprintf(w, "messages\t%s\n", figureText(e.Messages, number))
-	fmt.Fprintf(w, "stored already\t%s\n", figureText(e.Known, number))
-	fmt.Fprintf(w, "to fetch\t%s\n", figureText(e.Fetch, number))
+	facts.Add("account", "%s of project %s", e.Account, e.Project)
+	facts.Add("brings", "%s", filterText(e.Filter))
+	facts.Add("messages", "%s", figureText(e.Messages, number))
+	facts.Add("stored already", "%s", figureText(e.Known, number))
+	facts.Add("to fetch", "%s", figureText(e.Fetch, number))
 	if e.Bytes != nil {
-		fmt.Fprintf(w, "bytes\t%s\n", figureText(*e.Bytes, func(n int64) string { return humanize.IBytes(uint64(n)) }))
+		facts.Add("bytes", "%s", figureText(*e.Bytes, func(n int64) string { return humanize.IBytes(uint64(n)) }))
 	}
 	for i, s := range e.Plan {
 		name := "plan"
@@ -82,17 +81,17 @@ func printEstimate(out io.Writer, e app.Estimate) {
 		if s.Format != "" {
 			call += " " + s.Format
 		}
-		fmt.Fprintf(w, "%s\t%s calls of %s: %s\n", name, number(s.Calls.Value), call, s.For)
+		facts.Add(name, "%s calls of %s: %s", number(s.Calls.Value), call, s.For)
 	}
-	fmt.Fprintf(w, "why\t%s\n", e.Why)
-	fmt.Fprintf(w, "asking cost\t%s units\n", number(e.Spent))
-	w.Flush()
-
+	facts.Add("why", "%s", e.Why)
+	facts.Add("asking cost", "%s units", number(e.Spent))
+	if err := facts.Flush(); err != nil {
+		return err
+	}
 	fmt.Fprintln(out)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PRICES\tUNITS\tOF A DAY\tTAKES\tBOUND BY\t")
+	w := term.NewTable(out, "PRICES", "UNITS", "OF A DAY", "TAKES", "BOUND BY", "")
 	for _, p := range e.Prices {
-		share := "-"
+		share := term.None
 		if p.DayUnits > 0 {
 			share = fmt.Sprintf("%.3g %% of %s", 100*p.DayShare, number(p.DayUnits))
 		}
@@ -104,9 +103,9 @@ func printEstimate(out io.Writer, e app.Estimate) {
 		if p.Units.Least != p.Units.Most {
 			units += fmt.Sprintf(" (%s to %s)", number(p.Units.Least), number(p.Units.Most))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.List, units, share, lasting(p.Seconds), p.BoundBy, note)
+		w.Row(p.List, units, share, lasting(p.Seconds), p.BoundBy, note)
 	}
-	w.Flush()
+	return w.Flush()
 }
 
 // figureText is a number with its bounds and where it is from.

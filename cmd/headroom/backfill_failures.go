@@ -8,11 +8,11 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -110,13 +110,10 @@ func eachFailure(ctx context.Context, s *store.Store, all []jobs.Job, filter job
 }
 
 func tabulate(out io.Writer, failures func(func(jobs.Failure) error) error) error {
-	const layout = "2006-01-02 15:04:05 -07:00"
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "MESSAGE\tFATE\tATTEMPTS\tDOING\tCLASS\tFIRST\tLAST\tREASON")
+	w := term.NewTable(out, "MESSAGE", "FATE", "ATTEMPTS", "DOING", "CLASS", "FIRST", "LAST", "REASON…")
 	err := failures(func(f jobs.Failure) error {
-		_, err := fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", f.ID, fate(f), f.Attempts, f.Phase, f.Class,
-			f.FirstAt.Local().Format(layout), f.LastAt.Local().Format(layout), f.Reason)
-		return err
+		w.Row(f.ID, fate(f), f.Attempts, f.Phase, f.Class, term.Time(f.FirstAt), term.Time(f.LastAt), f.Reason)
+		return nil
 	})
 	return errors.Join(err, w.Flush())
 }

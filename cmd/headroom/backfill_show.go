@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/dustin/go-humanize"
@@ -82,11 +82,11 @@ func oneBackfill(ctx context.Context, s *store.Store, name string) (jobs.Job, er
 }
 
 func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, failures []jobs.Failure) {
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	w := term.NewFacts(cmd.OutOrStdout())
+	row := w.Add
 	moment := func(name string, t time.Time) {
 		if !t.IsZero() {
-			row(name, "%s", t.Local().Format("2006-01-02 15:04:05 -07:00"))
+			row(name, "%s", term.Time(t))
 		}
 	}
 	row("job", "%s", j.ID)
@@ -125,9 +125,9 @@ func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, failures []jobs.Fai
 		row("why", "%s", plan.Why)
 	}
 	row("trips back to the queue", "%d, for quota", j.Requeued)
-	w.Flush()
+	_ = w.Flush() // the output remembers
 	for _, f := range failures {
-		cmd.Printf("  %s: %s after %d attempts to %s: %s (%s)\n", f.ID, fate(f), f.Attempts, f.Phase, f.Reason, f.Class)
+		cmd.Printf("  %s: %s after %d attempts to %s: %s (%s)\n", term.Clean(f.ID), fate(f), f.Attempts, f.Phase, term.Clean(f.Reason), f.Class)
 	}
 	if p.Failed > 0 {
 		cmd.Printf("try these again with: headroom backfill retry-failed %s\n", nameOf(j))

@@ -25,7 +25,7 @@ redis-server that it finds on PATH, unless --redis names one. docs/benchmarks.md
 explains the figures.
 
 Exit codes: 0 every promise was kept, 1 one was broken or the run failed, 2 wrong
-usage.`,
+usage, 130 interrupted.`,
 		Example: `  headroom bench --list
   headroom bench requeue --json
   headroom bench lanes --full --json`,

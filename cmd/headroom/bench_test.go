@@ -25,7 +25,7 @@ func TestABenchmarkThatIsStoppedSaysSo(t *testing.T) {
 	}
 	code := p.stop()
 	_, stderr := p.out()
-	if code != 1 || !strings.HasSuffix(stderr, "\nheadroom: the benchmark was stopped before its end\n") {
+	if code != 130 || !strings.HasSuffix(stderr, "\nheadroom: the benchmark was stopped before its end\n") {
 		t.Errorf("exit code = %d, stderr = %q", code, stderr)
 	}
 }

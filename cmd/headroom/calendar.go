@@ -39,7 +39,8 @@ goes in lane backfill, so that it never takes the quota of people; what has chan
 in lane sync. A calendar that cannot be read is marked, and the others go on. A sync
 that is under way already is followed by another.
 
-Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or settings.`,
+Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or settings,
+130 interrupted.`,
 		Example: "  headroom calendar sync ann@example.com --watch",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -97,7 +97,7 @@ func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g 
 		_, wrong := a.Occurrences(agenda.Span{})
 		problems = append(problems, wrong...)
 		if f.out == "-" {
-			_, err := a.WriteICS(cmd.OutOrStdout())
+			_, err := a.WriteICS(rawOut(cmd))
 			return errors.Join(err, notUnderstood(cmd, problems))
 		}
 		path := f.out

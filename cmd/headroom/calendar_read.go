@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"headroom/config"
@@ -14,6 +13,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/lenient"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -51,20 +51,12 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 }
 
 func tabulateCalendars(out io.Writer, all []jobs.CountedCalendar) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tZONE\tSTATE\tEVENTS\tSYNCED\tRESYNCED\tNEXT TRY\tREASON")
+	w := term.NewTable(out, "ID", "NAME…", "ZONE", "STATE", "EVENTS", "SYNCED", "RESYNCED", "NEXT TRY", "REASON")
 	for _, c := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", oneCell(c.ID), oneCell(c.Summary), c.TimeZone, c.State, c.Events,
-			timeCell(c.Stream.SyncedAt), timeCell(c.Stream.ResyncedAt), timeCell(c.Stream.NextTry), oneCell(c.Reason))
+		w.Row(c.ID, c.Summary, c.TimeZone, c.State, c.Events,
+			term.Time(c.Stream.SyncedAt), term.Time(c.Stream.ResyncedAt), term.Time(c.Stream.NextTry), c.Reason)
 	}
 	return w.Flush()
-}
-
-func timeCell(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format("2006-01-02 15:04:05")
 }
 
 // eventFlags choose stored events.
@@ -217,8 +209,7 @@ func (t shownTime) String() string {
 }
 
 func tabulateEvents(out io.Writer, each func(func(jobs.Event) error) error) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CALENDAR\tID\tKIND\tSTART\tSUMMARY")
+	w := term.NewTable(out, "CALENDAR", "ID", "KIND", "START", "SUMMARY…")
 	err := each(func(e jobs.Event) error {
 		var shown shownEvent
 		_, _ = lenient.Unmarshal(e.JSON, &shown, lenient.Text(func(s string) shownTime { return shownTime{Date: s} })) // what is missing shows as such
@@ -233,8 +224,8 @@ func tabulateEvents(out io.Writer, each func(func(jobs.Event) error) error) erro
 		case len(shown.Recurrence) > 0:
 			kind = "series"
 		}
-		_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", oneCell(e.Calendar), oneCell(e.ID), kind, oneCell(start.String()), oneCell(shown.Summary))
-		return err
+		w.Row(e.Calendar, e.ID, kind, start, shown.Summary)
+		return nil
 	})
 	return errors.Join(err, w.Flush())
 }
@@ -262,7 +253,7 @@ func listOccurrences(ctx context.Context, cmd *cobra.Command, g *globals, s *sto
 // notUnderstood names what could not be read on stderr, and fails if there is such.
 func notUnderstood(cmd *cobra.Command, problems []agenda.Problem) error {
 	for _, p := range problems {
-		cmd.PrintErrln("headroom:", oneCell(p.String()))
+		cmd.PrintErrln("headroom:", term.Clean(p.String()))
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("%d events are not fully understood; the rest is complete", len(problems))
@@ -271,10 +262,9 @@ func notUnderstood(cmd *cobra.Command, problems []agenda.Problem) error {
 }
 
 func tabulateOccurrences(out io.Writer, all []agenda.Occurrence) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CALENDAR\tSTART\tEND\tID\tSUMMARY")
+	w := term.NewTable(out, "CALENDAR", "START", "END", "ID", "SUMMARY…")
 	for _, o := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", oneCell(o.Calendar), whenCell(o.Start), whenCell(o.End), oneCell(o.ID), oneCell(o.Summary))
+		w.Row(o.Calendar, whenCell(o.Start), whenCell(o.End), o.ID, o.Summary)
 	}
 	return w.Flush()
 }
@@ -288,5 +278,5 @@ func whenCell(w agenda.When) string {
 	if err != nil {
 		zone = time.UTC
 	}
-	return w.Time.In(zone).Format("2006-01-02 15:04:05 -07:00")
+	return term.TimeIn(w.Time, zone)
 }

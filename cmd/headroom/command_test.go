@@ -137,7 +137,7 @@ func TestConfigShowHidesPasswords(t *testing.T) {
 func TestAccounts(t *testing.T) {
 	s := newSite(t, "redis://127.0.0.1:1") // accounts need no Redis
 	s.headroom("account", "list").fails(t, 1, "add an account first")
-	s.headroom("account", "add", "ann@example.com", "--project", "mian").fails(t, 1,
+	s.headroom("account", "add", "ann@example.com", "--project", "mian").fails(t, 2,
 		"unknown project mian, the settings name main, other; add google.projects.mian to the settings file")
 	if s.stored() {
 		t.Fatal("a refused account has left a store behind")
@@ -199,7 +199,7 @@ func TestBackfillStart(t *testing.T) {
 	}
 	// An account whose project left the settings.
 	s.headroom("backfill", "start", "ann@example.com", "--config", "", "--set", "store.path="+s.dir+"/data/headroom.db").
-		fails(t, 1, "account ann@example.com: unknown project main, the settings name none")
+		fails(t, 2, "account ann@example.com: unknown project main, the settings name none")
 }
 
 func TestRunRefusesWhatWillNotDo(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/demo"
 	"headroom/internal/fakegoogle"
+	"headroom/internal/term"
 
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
@@ -41,7 +42,7 @@ least) also depend on what else the machine does: what misses these aims is name
 in the summary, and breaks no promise.
 
 Exit codes: 0 every promise was kept, 1 one was broken or the run failed, 2 wrong
-usage.`,
+usage, 130 interrupted.`,
 		Example: `  headroom demo
   headroom demo --mbox ~/archive.mbox --prices gmail-2026-10 --meter bucket --json`,
 		Args: arguments(cobra.NoArgs),
@@ -59,7 +60,7 @@ usage.`,
 			switch {
 			case g.json:
 				show = &demoLines{out: cmd.ErrOrStderr()}
-			case app.IsTerminal(cmd.OutOrStdout()):
+			case term.IsTerminal(cmd.OutOrStdout()):
 				show = newDemoBars(cmd.OutOrStdout())
 			default:
 				show = &demoLines{out: cmd.OutOrStdout()}

@@ -49,7 +49,8 @@ calendars. What could not be read of a file is named in the first line too.
 Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 		Example: `  headroom fake-google --listen 127.0.0.1:9000 --mailbox ann@example.com=generate:1000
   headroom fake-google --mailbox ann@example.com=mail.mbox --meter bucket --scale 10`,
-		Args: arguments(cobra.NoArgs),
+		Annotations: untilStopped,
+		Args:        arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Scale < 1 {
 				return usagef("--scale %d is not at least 1", o.Scale)

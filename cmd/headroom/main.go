@@ -9,8 +9,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
+
+	"headroom/internal/term"
 )
 
 func main() {
@@ -22,18 +23,15 @@ func main() {
 // run is main without the process around it, so that tests can call it. It
 // returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot(stdout)
+	out, errOut := term.NewOutput(stdout), term.NewOutput(stderr)
+	root := newRoot(out)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	if err != nil {
-		fmt.Fprintln(stderr, "headroom: "+oneLine(err))
+	root.SetErr(errOut)
+	cmd, err := root.ExecuteContextC(ctx)
+	code, text := ending(ctx, cmd, err, out.Err())
+	if code != exitDone {
+		fmt.Fprintln(errOut, "headroom: "+text)
 	}
-	return exitCode(err)
-}
-
-// oneLine makes one line of an error that joins several.
-func oneLine(err error) string {
-	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	return code
 }

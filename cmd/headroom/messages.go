@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/dustin/go-humanize"
@@ -135,12 +134,10 @@ func eachMessage(ctx context.Context, s *store.Store, account string, filter job
 }
 
 func tabulateMessages(out io.Writer, each func(func(jobs.Message) error) error) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tRECEIVED\tSIZE\tBODY\tLABELS\tSUBJECT")
+	w := term.NewTable(out, "ID", "RECEIVED", "SIZE", "BODY", "LABELS…", "SUBJECT…")
 	err := each(func(m jobs.Message) error {
-		_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.InternalDate.Local().Format("2006-01-02 15:04:05 -07:00"),
-			humanize.IBytes(uint64(max(0, m.Size))), bodyText(m), oneCell(strings.Join(labelTexts(m), ",")), oneCell(m.Subject))
-		return err
+		w.Row(m.ID, term.Time(m.InternalDate), humanize.IBytes(uint64(max(0, m.Size))), bodyText(m), strings.Join(labelTexts(m), ","), m.Subject)
+		return nil
 	})
 	return errors.Join(err, w.Flush())
 }
@@ -174,20 +171,6 @@ func labelTexts(m jobs.Message) []string {
 		texts = append(texts, id)
 	}
 	return texts
-}
-
-// oneCell is a text of somebody else's that moves nothing on a terminal.
-func oneCell(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
-	if runes := []rune(text); len(runes) > 70 {
-		text = string(runes[:69]) + "…"
-	}
-	return text
 }
 
 func newMessagesGet(g *globals) *cobra.Command {
@@ -228,7 +211,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 					if err != nil {
 						return err
 					}
-					_, err = io.Copy(cmd.OutOrStdout(), body)
+					_, err = io.Copy(rawOut(cmd), body)
 					return errors.Join(err, body.Close())
 				}
 				m, err := app.StoredMessage(ctx, cfg, s, args[0], args[1])
@@ -249,14 +232,14 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 }
 
 func printMessage(out io.Writer, m jobs.Message) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	w := term.NewFacts(out)
+	row := w.Add
 	row("message", "%s", m.ID)
 	row("account", "%s", m.Account)
 	row("thread", "%s", m.ThreadID)
-	row("received", "%s", m.InternalDate.Local().Format("2006-01-02 15:04:05 -07:00"))
-	row("labels", "%s", oneCell(strings.Join(labelTexts(m), ", ")))
-	row("subject", "%s", oneCell(m.Subject))
+	row("received", "%s", term.Time(m.InternalDate))
+	row("labels", "%s", strings.Join(labelTexts(m), ", "))
+	row("subject", "%s", m.Subject)
 	row("size", "%s (%d bytes)", humanize.IBytes(uint64(max(0, m.Size))), m.Size)
 	body := m.SHA256
 	switch {
@@ -270,10 +253,10 @@ func printMessage(out io.Writer, m jobs.Message) error {
 		row("full, SHA-256", "%s", m.FullSHA256)
 	}
 	for _, a := range m.Attachments {
-		row("part "+a.Part, "%s, %s, %s, SHA-256 %s", oneCell(cmp.Or(a.Filename, "without a name")), oneCell(a.MimeType), humanize.IBytes(uint64(max(0, a.Size))), a.SHA256)
+		row("part "+a.Part, "%s, %s, %s, SHA-256 %s", cmp.Or(a.Filename, "without a name"), a.MimeType, humanize.IBytes(uint64(max(0, a.Size))), a.SHA256)
 	}
 	if m.ParseStatus == jobs.ParseFailed {
-		row("unreadable", "%s", oneCell(m.ParseError))
+		row("unreadable", "%s", m.ParseError)
 	}
 	return w.Flush()
 }

@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"headroom/internal/app"
 	"headroom/internal/export"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/dustin/go-humanize"
@@ -65,7 +65,7 @@ left alone.
 Messages whose body is not stored are left out, and counted.
 
 Exit codes: 0 exported, 1 failed or something is missing or damaged, 2 wrong usage
-or settings.`,
+or settings, 130 interrupted.`,
 		Example: `  headroom messages export ann@example.com --out ann.mbox
   headroom messages export ann@example.com --format eml --out ann/ --label INBOX`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -110,7 +110,7 @@ func (f exportFlags) export(ctx context.Context, cmd *cobra.Command, o export.Op
 	case f.format == formatEML:
 		return export.EMLFolder(ctx, o, f.out)
 	case f.out == "-":
-		return export.Mbox(ctx, o, cmd.OutOrStdout())
+		return export.Mbox(ctx, o, rawOut(cmd))
 	}
 	if info, err := os.Stat(f.out); err == nil && info.IsDir() {
 		return export.Result{}, usagef("--out %s is a folder; name a file in it, or use --format eml", f.out)
@@ -169,14 +169,14 @@ type exportBar struct {
 }
 
 func newExportBar(ctx context.Context, cmd *cobra.Command, s *store.Store, account string, filter jobs.MessageFilter) (exportBar, error) {
-	if !app.IsTerminal(cmd.ErrOrStderr()) {
+	if !term.IsTerminal(cmd.ErrOrStderr()) {
 		return exportBar{}, nil
 	}
 	n, _, err := s.CountFound(ctx, account, filter)
 	if err != nil {
 		return exportBar{}, err
 	}
-	b := exportBar{progress: mpb.New(mpb.WithOutput(cmd.ErrOrStderr()), mpb.WithWidth(40), mpb.WithAutoRefresh())}
+	b := exportBar{progress: mpb.New(mpb.WithOutput(rawErr(cmd)), mpb.WithWidth(40), mpb.WithAutoRefresh())}
 	b.Bar = b.progress.AddBar(n,
 		mpb.PrependDecorators(decor.Name(account+" "), decor.CountersNoUnit("%d/%d")),
 		mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)),

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -55,11 +54,10 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 }
 
 func tabulateWatches(out io.Writer, all []jobs.Watch) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ACCOUNT\tKIND\tCALENDAR\tSTATE\tEXPIRES\tRENEW AT\tLAST PUSH\tFAILURES\tLAST ERROR")
+	w := term.NewTable(out, "ACCOUNT", "KIND", "CALENDAR", "STATE", "EXPIRES", "RENEW AT", "LAST PUSH", "FAILURES", "LAST ERROR…")
 	for _, one := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", one.Account, one.Kind, oneCell(one.Calendar), one.State,
-			timeCell(one.ExpiresAt), timeCell(one.RenewAt), timeCell(one.LastPushAt), one.Failures, oneCell(one.LastError))
+		w.Row(one.Account, one.Kind, one.Calendar, one.State,
+			term.Time(one.ExpiresAt), term.Time(one.RenewAt), term.Time(one.LastPushAt), one.Failures, one.LastError)
 	}
 	return w.Flush()
 }

@@ -44,7 +44,7 @@ func TestWatchesAreListed(t *testing.T) {
 	}
 	r := s.headroom("push", "list")
 	lines := strings.Split(r.stdout, "\n")
-	if len(lines) != 4 || !strings.HasPrefix(lines[0], "ACCOUNT ") || !strings.Contains(lines[1], " team ") || !strings.HasSuffix(lines[2], " 0         ") {
+	if len(lines) != 4 || !strings.HasPrefix(lines[0], "ACCOUNT ") || !strings.Contains(lines[1], " team ") || !strings.HasSuffix(lines[2], " 0") {
 		t.Errorf("push list = %+v", r)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/quota"
 
 	"github.com/spf13/cobra"
@@ -170,31 +170,40 @@ func showLists(cmd *cobra.Command, g *globals, lists []*quota.PriceList, one boo
 }
 
 func writeList(out io.Writer, list *quota.PriceList) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s: %s as of %s\n\n", list.Name, list.API, list.Date)
-	fmt.Fprintln(w, "LIMIT\tUNITS\tPER\tPERIOD\tVERIFIED\tSOURCE\tNOTE")
+	fmt.Fprintf(out, "%s: %s as of %s\n\n", list.Name, list.API, list.Date)
+	w := term.NewTable(out, "LIMIT", "UNITS", "PER", "PERIOD", "VERIFIED", "SOURCE", "NOTE…")
 	for _, name := range slices.Sorted(maps.Keys(list.Limits)) {
 		l := list.Limits[name]
-		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f s\t%s\t%s\t%s\n", name, l.Units, l.Per, l.Period.Seconds(), yesNo(l.Verified), sourceName(l.Source), l.Note)
+		w.Row(name, l.Units, l.Per, fmt.Sprintf("%.0f s", l.Period.Seconds()), yesNo(l.Verified), sourceName(l.Source), l.Note)
 	}
-	fmt.Fprintln(w)
+	if err := w.Flush(); err != nil {
+		return err
+	}
 	if len(list.Billing) > 0 {
-		fmt.Fprintln(w, "BILLED ABOVE\tUNITS\tVERIFIED\tSOURCE\tNOTE")
+		w = term.NewTable(out, "BILLED ABOVE", "UNITS", "VERIFIED", "SOURCE", "NOTE…")
 		for _, name := range slices.Sorted(maps.Keys(list.Billing)) {
 			b := list.Billing[name]
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", name, b.Units, yesNo(b.Verified), sourceName(b.Source), b.Note)
+			w.Row(name, b.Units, yesNo(b.Verified), sourceName(b.Source), b.Note)
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(out)
+		if err := w.Flush(); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintln(w, "METHOD\tUNITS\tBY FORMAT\tVERIFIED\tSOURCE\tNOTE")
+	w = term.NewTable(out, "METHOD", "UNITS", "BY FORMAT", "VERIFIED", "SOURCE", "NOTE…")
 	for _, method := range slices.Sorted(maps.Keys(list.Costs)) {
 		c := list.Costs[method]
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", method, c.Units, byFormat(c), yesNo(c.Verified), sourceName(c.Source), c.Note)
+		w.Row(method, c.Units, byFormat(c), yesNo(c.Verified), sourceName(c.Source), c.Note)
 	}
-	fmt.Fprintln(w, "\nSOURCE\tLOOKED UP\tWHERE")
+	fmt.Fprintln(out)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	w = term.NewTable(out, "SOURCE", "LOOKED UP", "WHERE")
 	for _, name := range slices.Sorted(maps.Keys(list.Sources)) {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", name, list.Sources[name].Date, list.Sources[name].URL)
+		w.Row(name, list.Sources[name].Date, list.Sources[name].URL)
 	}
+	fmt.Fprintln(out)
 	return w.Flush()
 }
 
@@ -246,14 +255,13 @@ func showDiff(cmd *cobra.Command, g *globals, older, newer string) error {
 		cmd.Printf("%s and %s do not differ\n", older, newer)
 		return nil
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "WHAT\tNAME\tFORMAT\t%s\t%s\n", older, newer)
+	w := term.NewTable(cmd.OutOrStdout(), "WHAT", "NAME", "FORMAT", older, newer)
 	for _, d := range differences {
 		format := d.Format
 		if format == "" && (len(a.Costs[d.Name].Formats) > 0 || len(b.Costs[d.Name].Formats) > 0) {
 			format = "none given"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Kind, d.Name, format, unitsOrNone(d.Old), unitsOrNone(d.New))
+		w.Row(d.Kind, d.Name, format, unitsOrNone(d.Old), unitsOrNone(d.New))
 	}
 	return w.Flush()
 }

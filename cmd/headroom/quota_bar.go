@@ -9,6 +9,9 @@ import (
 
 const barWidth = 50
 
+// drawn is a text of ours with sequences for colours.
+type drawn string
+
 // mark is how a part of a bar looks.
 type mark struct {
 	sign   string
@@ -32,25 +35,25 @@ var (
 	closedMark = mark{"x", "31", "to nobody"}
 )
 
-func (m mark) draw(p *page, n int) string {
+func (m mark) draw(p *page, n int) drawn {
 	text := strings.Repeat(m.sign, n)
 	if p.colours && n > 0 {
-		return "\x1b[" + m.colour + "m" + text + "\x1b[0m"
+		return drawn("\x1b[" + m.colour + "m" + text + "\x1b[0m")
 	}
-	return text
+	return drawn(text)
 }
 
 // windowBar draws a window: what each lane has spent, then what is free up to the
 // ceilings of the lanes, from the lowest.
-func windowBar(p *page, w app.QuotaWindow) string {
+func windowBar(p *page, w app.QuotaWindow) drawn {
 	var b strings.Builder
-	var at int64 // units drawn
-	drawn := 0
-	draw := func(m mark, units int64) {
-		at += max(0, units)
-		end := min(barWidth, int((2*at*barWidth+w.Units)/(2*w.Units))) // rounded
-		b.WriteString(m.draw(p, max(0, end-drawn)))
-		drawn = max(drawn, end)
+	var units int64 // drawn so far
+	at := 0         // and their columns
+	draw := func(m mark, more int64) {
+		units += max(0, more)
+		end := min(barWidth, int((2*units*barWidth+w.Units)/(2*w.Units))) // rounded
+		b.WriteString(string(m.draw(p, max(0, end-at))))
+		at = max(at, end)
 	}
 	for _, lane := range quota.Lanes {
 		draw(spentMarks[lane], w.Spent[lane])
@@ -59,18 +62,18 @@ func windowBar(p *page, w app.QuotaWindow) string {
 	for i := len(quota.Lanes) - 1; i >= 0; i-- {
 		for _, l := range w.Lanes {
 			if l.Lane == quota.Lanes[i] {
-				draw(freeMarks[l.Lane], w.Used+l.Left-at)
+				draw(freeMarks[l.Lane], w.Used+l.Left-units)
 			}
 		}
 	}
-	draw(closedMark, w.Units-at)
-	return b.String()
+	draw(closedMark, w.Units-units)
+	return drawn(b.String())
 }
 
 // legend explains the bars.
-func legend(p *page) string {
+func legend(p *page) drawn {
 	var parts []string
-	add := func(m mark) { parts = append(parts, m.draw(p, 1)+" "+m.means) }
+	add := func(m mark) { parts = append(parts, string(m.draw(p, 1))+" "+m.means) }
 	for _, lane := range quota.Lanes {
 		add(spentMarks[lane])
 	}
@@ -79,5 +82,5 @@ func legend(p *page) string {
 		add(freeMarks[lane])
 	}
 	add(closedMark)
-	return strings.Join(parts, "  ")
+	return drawn(strings.Join(parts, "  "))
 }

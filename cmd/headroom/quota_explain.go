@@ -28,8 +28,8 @@ It needs no running process. What processes noted is in Redis: the last 100
 refusals of each account for an hour, admissions for some minutes, everything else
 for a day.
 
-Exit codes: 0 told, 1 failed (Redis does not answer), 2 wrong usage or settings, or
-no such account.`,
+Exit codes: 0 told, 1 failed (Redis does not answer, no such account), 2 wrong usage
+or settings. To interrupt --watch is 0.`,
 		Example: "  headroom quota explain ann@example.com --last 50",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ no such account.`,
 
 func writeStory(p *page, s app.QuotaStory) {
 	p.now = s.At
-	p.line("%s in project %s, %s", s.Account, s.Project, s.At.In(p.zone).Format("2006-01-02 15:04:05 MST"))
+	p.line("%s in project %s, %s", s.Account, s.Project, p.clock(s.At))
 	for _, a := range s.APIs {
 		for _, line := range holds(p, a) {
 			p.line("  %s: %s", a.API, line)

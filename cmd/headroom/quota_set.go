@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
-	"time"
 
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 
 	"github.com/spf13/cobra"
 )
@@ -66,7 +64,7 @@ unknown); 2 wrong usage or settings, an unknown project, or a value that cannot 
 			}
 			set, err := app.SetQuota(cmd.Context(), cfg, r, log)
 			if err != nil {
-				return asUsage(err)
+				return err
 			}
 			if set.Unpublished != "" {
 				cmd.PrintErrf("headroom: recorded, but not in force yet: %s; running processes go by it once Redis is back\n", set.Unpublished)
@@ -94,16 +92,7 @@ func addEdit(r *app.QuotaRequest, text string, unset bool) error {
 	return nil
 }
 
-// asUsage makes wrong usage of what the app refuses.
-func asUsage(err error) error {
-	if refused, ok := errors.AsType[*app.RefusedError](err); ok {
-		return &usageError{refused}
-	}
-	return err
-}
-
 func writeSet(out io.Writer, set app.QuotaSet) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	subject := "project " + set.Project
 	if set.Account != "" {
 		subject = set.Account + " of " + subject
@@ -114,20 +103,25 @@ func writeSet(out io.Writer, set app.QuotaSet) error {
 	for _, a := range set.APIs {
 		switch {
 		case a.Changed:
-			fmt.Fprintf(w, "%s, %s: revision %d\n", subject, a.API, a.Revision)
+			fmt.Fprintf(out, "%s, %s: revision %d\n", subject, a.API, a.Revision)
 		case a.Revision > 0:
-			fmt.Fprintf(w, "%s, %s: set already, revision %d\n", subject, a.API, a.Revision)
+			fmt.Fprintf(out, "%s, %s: set already, revision %d\n", subject, a.API, a.Revision)
 		default:
-			fmt.Fprintf(w, "%s, %s: nothing was set\n", subject, a.API)
+			fmt.Fprintf(out, "%s, %s: nothing was set\n", subject, a.API)
 		}
+		values := term.NewFacts(out)
+		values.Indent = "  "
 		for _, v := range a.Values {
-			fmt.Fprintf(w, "  %s\t%v -> %v\n", v.Key, v.Old, v.New)
+			values.Add(v.Key, "%v -> %v", v.Old, v.New)
+		}
+		if err := values.Flush(); err != nil {
+			return err
 		}
 		for _, c := range a.Closer {
-			fmt.Fprintf(w, "  %s stays: it counts before\n", c)
+			fmt.Fprintf(out, "  %s stays: it counts before\n", c)
 		}
 	}
-	return w.Flush()
+	return nil
 }
 
 func newQuotaHistory(g *globals) *cobra.Command {
@@ -148,7 +142,7 @@ an unknown project.`,
 			}
 			history, err := app.QuotaHistory(cmd.Context(), cfg, args[0], log)
 			if err != nil {
-				return asUsage(err)
+				return err
 			}
 			if g.json {
 				return printJSON(cmd, append([]store.Setting{}, history...))
@@ -157,10 +151,9 @@ an unknown project.`,
 				cmd.Printf("nothing was ever set for %s\n", args[0])
 				return nil
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "AT\tAPI\tREVISION\tWHO\tCHANGE")
+			w := term.NewTable(cmd.OutOrStdout(), "AT", "API", "REVISION", "WHO", "CHANGE")
 			for _, s := range history {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.At.Local().Format(time.DateTime), s.API, s.Revision, s.Who, s.Change)
+				w.Row(term.Time(s.At), s.API, s.Revision, s.Who, s.Change)
 			}
 			return w.Flush()
 		},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headroom/internal/app"
+	"headroom/internal/term"
 
 	"github.com/spf13/cobra"
 )
@@ -27,8 +28,8 @@ and who waits for what until when. What has an @ is an account.
 It needs no running process: it asks Redis and the store, and charges nothing.
 With --watch it looks again every second until it is interrupted.
 
-Exit codes: 0 shown, 1 failed (Redis does not answer), 2 wrong usage or settings,
-or no such account or project.`,
+Exit codes: 0 shown, 1 failed (Redis does not answer, no such account), 2 wrong usage
+or settings (no such project). To interrupt --watch is 0.`,
 		Example: `  headroom quota show ann@example.com --watch
   headroom quota show my-project --json`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -72,9 +73,6 @@ func (f *quotaFlags) run(cmd *cobra.Command, g *globals, name string, look look)
 		return err
 	}
 	r, err := app.ReadQuota(cmd.Context(), cfg, name, f.project, log)
-	if unknown, ok := errors.AsType[*app.UnknownNameError](err); ok {
-		return &usageError{unknown}
-	}
 	if err != nil {
 		return err
 	}
@@ -108,7 +106,7 @@ func (f *quotaFlags) run(cmd *cobra.Command, g *globals, name string, look look)
 
 // colours reports whether out shows colours.
 func colours(out io.Writer) bool {
-	return app.IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return term.IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // quotaView prints look after look.
@@ -124,7 +122,7 @@ func (v *quotaView) show(value any, write func(*page)) error {
 	if v.json {
 		return printJSON(v.cmd, value)
 	}
-	p := &page{colours: v.colours, zone: time.Local}
+	p := &page{colours: v.colours, zone: time.Local, width: term.Width(v.cmd.OutOrStdout())}
 	switch {
 	case v.watch && v.colours:
 		p.WriteString("\x1b[H\x1b[2J")
@@ -133,11 +131,8 @@ func (v *quotaView) show(value any, write func(*page)) error {
 	}
 	v.shown = true
 	write(p)
-	_, err := v.cmd.OutOrStdout().Write(p.Bytes())
-	if err != nil {
-		return fmt.Errorf("print the result: %w", err)
-	}
-	return nil
+	_, err := rawOut(v.cmd).Write(p.Bytes())
+	return err
 }
 
 // page is a text for people.
@@ -145,19 +140,35 @@ type page struct {
 	bytes.Buffer
 	colours bool
 	zone    *time.Location
+	width   int       // of the terminal; 0: no bound
 	now     time.Time // on the clock of Redis
 }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
-
-// clock is a time of day with its zone, and with its date if that is another one.
-func (p *page) clock(t time.Time) string {
-	layout := "15:04:05.00 MST"
-	if t.In(p.zone).Format(time.DateOnly) != p.now.In(p.zone).Format(time.DateOnly) {
-		layout = "2006-01-02 " + layout
+// line writes a line. Only what is drawn may hold sequences of a terminal.
+func (p *page) line(format string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = term.Clean(text)
+		}
 	}
-	return t.In(p.zone).Format(layout)
+	fmt.Fprintf(p, format+"\n", args...)
 }
+
+// facts are lines of a name and a text, indented.
+func (p *page) facts(indent string) *term.Facts {
+	f := term.NewFacts(p)
+	f.Indent, f.Width = indent, p.width
+	return f
+}
+
+// grid are rows of cells, indented.
+func (p *page) grid(indent string, columns int) *term.Table {
+	t := term.NewGrid(p, columns)
+	t.Indent = indent
+	return t
+}
+
+func (p *page) clock(t time.Time) string { return term.TimeIn(t, p.zone) }
 
 // until is a moment, and how far off it is.
 func (p *page) until(t time.Time) string {

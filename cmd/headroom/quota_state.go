@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"headroom/internal/app"
@@ -17,20 +16,20 @@ import (
 func writeState(p *page, s app.QuotaState) {
 	p.now = s.At
 	if s.Account != "" {
-		p.line("%s in project %s, %s", s.Account, s.Project, s.At.In(p.zone).Format("2006-01-02 15:04:05 MST"))
+		p.line("%s in project %s, %s", s.Account, s.Project, p.clock(s.At))
 	} else {
-		p.line("project %s, %s", s.Project, s.At.In(p.zone).Format("2006-01-02 15:04:05 MST"))
+		p.line("project %s, %s", s.Project, p.clock(s.At))
 	}
 	for _, a := range s.APIs {
 		p.line("\n%s (%s)", a.API, a.Prices)
 		for _, w := range a.Windows {
 			writeWindow(p, w)
 		}
-		w := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+		rows := p.facts("  ")
 		for _, row := range facts(p, s, a) {
-			fmt.Fprintf(w, "  %s\t%s\n", row[0], row[1])
+			rows.Add(row[0], "%s", row[1])
 		}
-		w.Flush()
+		_ = rows.Flush() // a page takes everything
 	}
 	writeWaiting(p, s)
 	p.line("\n%s", legend(p))
@@ -46,11 +45,11 @@ func writeWindow(p *page, w app.QuotaWindow) {
 		parts = append(parts, "unknown lane "+humanize.Comma(w.Unknown))
 	}
 	p.line("    spent by %s", strings.Join(parts, ", "))
-	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	t := p.grid("    ", 4)
 	for _, l := range w.Lanes {
-		fmt.Fprintf(t, "    %s\t%s left\tto its ceiling of %s (%s)\t%s\n", l.Lane, humanize.Comma(l.Left), humanize.Comma(l.Ceiling), percent(l.Ceiling, w.Units), l.Source)
+		t.Row(l.Lane, humanize.Comma(l.Left)+" left", fmt.Sprintf("to its ceiling of %s (%s)", humanize.Comma(l.Ceiling), percent(l.Ceiling, w.Units)), l.Source)
 	}
-	t.Flush()
+	_ = t.Flush()
 }
 
 func percent(part, whole int64) string {
@@ -185,16 +184,16 @@ const maxShownJobs = 20
 
 func writeWaiting(p *page, s app.QuotaState) {
 	p.line("\nwaiting")
-	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	t := p.grid("  ", 3)
 	n := 0
 	for i, j := range s.Jobs {
 		n++
 		if i < maxShownJobs {
-			fmt.Fprintf(t, "  %s\tfor %s\t%s\n", j.ID, j.For, p.until(j.Until))
+			t.Row(j.ID, "for "+j.For, p.until(j.Until))
 		}
 	}
 	if more := len(s.Jobs) - maxShownJobs; more > 0 {
-		fmt.Fprintf(t, "  and %d more jobs\t\t\n", more)
+		t.Row(fmt.Sprintf("and %d more jobs", more))
 	}
 	for _, a := range s.APIs {
 		for _, w := range a.Waiting {
@@ -206,13 +205,14 @@ func writeWaiting(p *page, s app.QuotaState) {
 			if w.Process != "" {
 				how += " in " + w.Process
 			}
-			fmt.Fprintf(t, "  %s, %s\tfor %s of %s (%s)\trefused %s lately, waits of up to %s\n", w.Lane, how, w.Limit, a.API, w.Bound, often(w.Calls), milliseconds(w.Wait))
+			t.Row(string(w.Lane)+", "+how, fmt.Sprintf("for %s of %s (%s)", w.Limit, a.API, w.Bound),
+				fmt.Sprintf("refused %s lately, waits of up to %s", often(w.Calls), milliseconds(w.Wait)))
 		}
 	}
 	if n == 0 {
-		fmt.Fprintln(t, "  nobody")
+		t.Row("nobody")
 	}
-	t.Flush()
+	_ = t.Flush()
 }
 
 func often(n int64) string {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,7 +35,12 @@ Settings come from headroom.yaml, from HEADROOM_* in the environment and from
 --set, the last one winning; docs/configuration.md lists them all. Results go to
 stdout, logs and errors to stderr.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or settings.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted.
+They mean the same for every command. What is named and does not exist, such as an
+unknown account, backfill or message, is 1; a project, price list, schedule or format
+that neither the settings nor Headroom know is 2; output that cannot be written is 1.
+Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopped
+(run, fake-google, quota show --watch).`,
 		Example: `  headroom account add ann@example.com --project my-project
   headroom run &
   headroom backfill start ann@example.com
@@ -96,7 +99,7 @@ func explainCompletion(root *cobra.Command) {
 
 // group is a command that only holds others.
 func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
-	cmd.Long = cmd.Short + ".\n\nExit codes: 0 done, 1 failed, 2 wrong usage or settings."
+	cmd.Long = cmd.Short + ".\n\n" + exitCodes
 	cmd.Args = subcommandOnly
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return usagef("%s needs a subcommand; see %s --help", cmd.CommandPath(), cmd.CommandPath())
@@ -151,31 +154,6 @@ func (g *globals) setUp(cmd *cobra.Command) (config.Config, *zap.Logger, error) 
 		return config.Config{}, nil, &usageError{err}
 	}
 	return cfg, log, nil
-}
-
-// usageError is an error of usage or settings.
-type usageError struct{ error }
-
-func (e *usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
-
-// exitCode is 0 for success, 2 for wrong usage or settings, 1 for the rest.
-func exitCode(err error) int {
-	var usage *usageError
-	var invalid *config.InvalidError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &usage), errors.As(err, &invalid):
-		return 2
-	}
-	return 1
-}
-
-// interrupted reports whether err only says that the user wanted to stop.
-func interrupted(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
 // version is what the build knows of itself.

@@ -22,7 +22,8 @@ A second signal ends the process at once; nothing is lost by it.
 Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage or settings.`,
 		Example: `  headroom run
   headroom run --roles worker --set worker.concurrency=50`,
-		Args: arguments(cobra.NoArgs),
+		Annotations: untilStopped,
+		Args:        arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			roles, err := app.ParseRoles(names)
 			if err != nil {

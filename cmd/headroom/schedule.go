@@ -8,12 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -87,11 +87,10 @@ settings.`,
 }
 
 func tabulateSchedules(out io.Writer, lines []jobs.ScheduleLine) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SCHEDULE\tSPEC\tZONE\tSETTINGS OF\tACCOUNTS\tNEXT\tLAST SLOT\tLAST RESULT\tLAG\tMISSED\tPAUSED")
+	w := term.NewTable(out, "SCHEDULE", "SPEC", "ZONE", "SETTINGS OF", "ACCOUNTS", "NEXT", "LAST SLOT", "LAST RESULT", "LAG", "MISSED", "PAUSED")
 	for _, l := range lines {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.Schedule, l.Spec, l.Zone, l.SettingsOf, l.Accounts, timeCell(l.Next),
-			timeCell(l.LastSlot), resultsCell(l), lagCell(l), l.Missed, pausedCell(l))
+		w.Row(l.Schedule, l.Spec, l.Zone, l.SettingsOf, l.Accounts, term.Time(l.Next),
+			term.Time(l.LastSlot), resultsCell(l), lagCell(l), l.Missed, pausedCell(l))
 	}
 	return w.Flush()
 }
@@ -108,14 +107,14 @@ func resultsCell(l jobs.ScheduleLine) string {
 	}
 	text := strings.Join(parts, ", ")
 	if l.LastError != "" {
-		text += " (" + oneCell(l.LastError) + ")"
+		text += " (" + l.LastError + ")"
 	}
 	return text
 }
 
 func lagCell(l jobs.ScheduleLine) string {
 	if l.LagSeconds == 0 {
-		return "-"
+		return term.None
 	}
 	return time.Duration(l.LagSeconds * float64(time.Second)).Round(time.Second).String()
 }
@@ -123,7 +122,7 @@ func lagCell(l jobs.ScheduleLine) string {
 func pausedCell(l jobs.ScheduleLine) string {
 	switch l.Paused {
 	case 0:
-		return "-"
+		return term.None
 	case l.Accounts:
 		return "by " + strings.Join(l.PausedBy, ", ")
 	}
@@ -184,15 +183,14 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 const maxNext = 1000
 
 func tabulateNext(out io.Writer, all []jobs.ScheduledRun) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "DUE\tSCHEDULE\tSLOT\tSPREAD\tPAUSED")
+	w := term.NewTable(out, "DUE", "SCHEDULE", "SLOT", "ZONE", "SPREAD", "PAUSED")
 	for _, r := range all {
-		paused := "-"
+		paused := term.None
 		if r.Paused {
 			paused = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeCell(r.Due), r.Schedule, r.Slot.Format("2006-01-02 15:04:05 -07:00 MST"),
-			time.Duration(r.Spread*float64(time.Second)), paused)
+		zone, _ := r.Slot.Zone()
+		w.Row(term.Time(r.Due), r.Schedule, term.TimeIn(r.Slot, r.Slot.Location()), zone, time.Duration(r.Spread*float64(time.Second)), paused)
 	}
 	return w.Flush()
 }

@@ -30,7 +30,8 @@ backfill ends; this asks for it now, in lane sync, beside a backfill that may be
 under way. It needs a backfill of the whole mailbox to have begun. One that is
 under way already is followed by another.
 
-Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or settings.`,
+Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or settings,
+130 interrupted.`,
 		Example: "  headroom sync ann@example.com --watch",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

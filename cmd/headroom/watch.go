@@ -9,6 +9,7 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -29,8 +30,8 @@ otherwise, with a JSON object for every change with --json. It shows how much is
 done, how long the rest takes, and what a backfill waits for. Only the store is
 read; the backfills go on when the watching stops.
 
-Exit codes: 0 all complete, 1 one failed, is blocked, paused or cancelled, or was
-still under way when the watching was interrupted, 2 wrong usage or settings.`,
+Exit codes: 0 all complete, 1 one failed, is blocked, paused or cancelled, 2 wrong
+usage or settings, 130 interrupted while one was still under way.`,
 		Example: "  headroom backfill watch ann@example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
@@ -47,7 +48,7 @@ still under way when the watching was interrupted, 2 wrong usage or settings.`,
 				if err != nil {
 					return err
 				}
-				all, err = watch(ctx, s, cfg, all, v)
+				all, err = watch(ctx, s, cfg, all, v, func() error { return unprinted(cmd) })
 				v.close()
 				if err != nil {
 					return err
@@ -68,8 +69,8 @@ func newView(cmd *cobra.Command, asJSON bool, all []jobs.Job) view {
 	switch {
 	case asJSON:
 		return jsonView{cmd, map[string]jobs.Job{}}
-	case app.IsTerminal(cmd.OutOrStdout()):
-		return newBars(cmd.OutOrStdout(), all)
+	case term.IsTerminal(cmd.OutOrStdout()):
+		return newBars(rawOut(cmd), all)
 	}
 	return &lines{out: cmd.OutOrStdout(), told: map[string]told{}}
 }
@@ -97,8 +98,9 @@ func watched(ctx context.Context, s *store.Store, names []string) ([]jobs.Job, e
 	return all, nil
 }
 
-// watch shows the jobs until all have ended, and returns their last rows.
-func watch(ctx context.Context, s *store.Store, cfg config.Config, all []jobs.Job, v view) ([]jobs.Job, error) {
+// watch shows the jobs until all have ended, and returns their last rows. It stops
+// when what it shows does not arrive.
+func watch(ctx context.Context, s *store.Store, cfg config.Config, all []jobs.Job, v view, unprinted func() error) ([]jobs.Job, error) {
 	speeds := make([]app.Speed, len(all))
 	for i, j := range all {
 		speeds[i] = app.NewSpeed(cfg, j.Project)
@@ -121,6 +123,9 @@ func watch(ctx context.Context, s *store.Store, cfg config.Config, all []jobs.Jo
 			if j.State.Live() {
 				live++
 			}
+		}
+		if err := unprinted(); err != nil {
+			return nil, err
 		}
 		if live == 0 {
 			return all, nil

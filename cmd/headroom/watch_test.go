@@ -143,8 +143,8 @@ func TestWatchThatIsInterruptedSaysSo(t *testing.T) {
 	w := newWorked(t)
 	p := start(t, "backfill", "watch", "--config", w.file)
 	p.line("running")
-	if code := p.stop(); code != 1 {
-		t.Errorf("exit code = %d, want 1", code)
+	if code := p.stop(); code != 130 {
+		t.Errorf("exit code = %d, want 130", code)
 	}
 	if _, stderr := p.out(); stderr != "headroom: stopped watching; the backfill goes on by itself\n" {
 		t.Errorf("stderr = %q", stderr)

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -51,7 +53,7 @@ func (l *lines) show(j jobs.Job, s *app.Speed) {
 		return
 	}
 	l.told[j.ID] = now
-	fmt.Fprintf(l.out, "%s %s %d of %s, %s\n", now.at.Format(time.TimeOnly), nameOf(j), now.done, total(j), doing(j, s))
+	fmt.Fprintf(l.out, "%s %s %d of %s, %s\n", term.Time(now.at), nameOf(j), now.done, total(j), doing(j, s))
 }
 
 func (*lines) close() {}
@@ -78,7 +80,7 @@ func (v jsonView) show(j jobs.Job, s *app.Speed) {
 		seconds := left.Seconds()
 		change.ETASeconds = &seconds
 	}
-	_ = printJSON(v.cmd, change) // the reader has gone; the exit code still tells
+	_ = printJSON(v.cmd, change) // the output remembers
 }
 
 func (jsonView) close() {}
@@ -91,17 +93,39 @@ type bars struct {
 
 type bar struct {
 	*mpb.Bar
+	name string
 	text atomic.Pointer[string]
+}
+
+// textLines is how many lines above a bar say whose it is and what it is about.
+const textLines = 2
+
+// line fills one of the lines above a bar. What does not fit into all but the last
+// one is cut there.
+func (b *bar) line(n int) mpb.BarFillerFunc {
+	return func(w io.Writer, stat decor.Statistics) error {
+		lines := term.Wrap(b.name+" "+*b.text.Load(), stat.AvailableWidth)
+		if n >= len(lines) {
+			return nil
+		}
+		text := lines[n]
+		if n == textLines-1 {
+			text = strings.Join(lines[n:], " ")
+		}
+		_, err := fmt.Fprintln(w, term.Cut(text, stat.AvailableWidth))
+		return err
+	}
 }
 
 func newBars(out io.Writer, all []jobs.Job) *bars {
 	b := &bars{progress: mpb.New(mpb.WithOutput(out), mpb.WithWidth(40), mpb.WithAutoRefresh()), bars: map[string]*bar{}}
 	for _, j := range all {
-		one := &bar{}
+		one := &bar{name: term.Clean(nameOf(j)) + ":"}
 		one.text.Store(new(string))
 		one.Bar = b.progress.AddBar(0,
-			mpb.PrependDecorators(decor.Name(nameOf(j), decor.WCSyncSpaceR), decor.CountersNoUnit("%d/%d", decor.WCSyncSpace)),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + *one.text.Load() })),
+			mpb.BarTopExtender(one.line(0), one.line(1)),
+			mpb.PrependDecorators(decor.CountersNoUnit("%d/%d", decor.WCSyncSpaceR)),
+			mpb.AppendDecorators(decor.Percentage(decor.WCSyncSpace)),
 		)
 		b.bars[j.ID] = one
 	}
@@ -110,7 +134,7 @@ func newBars(out io.Writer, all []jobs.Job) *bars {
 
 func (b *bars) show(j jobs.Job, s *app.Speed) {
 	one := b.bars[j.ID]
-	text := doing(j, s)
+	text := term.Clean(doing(j, s))
 	one.text.Store(&text)
 	n, _ := app.Total(j)
 	one.SetTotal(n, false)

@@ -22,21 +22,16 @@ type Assignment struct{ Tenant, Class *string }
 
 func (as Assignment) validate(cfg config.Config) error {
 	if t := as.Tenant; t != nil && *t != "" && !config.ValidGroup(*t) {
-		return &assignmentError{fmt.Errorf("%q cannot be a tenant: 1 to 128 characters, no space, comma or =", *t)}
+		return &RefusedError{fmt.Errorf("%q cannot be a tenant: 1 to 128 characters, no space, comma or =", *t)}
 	}
 	if c := as.Class; c != nil && *c != "" && !cfg.Fairness.HasClass(*c) {
 		known := append(slices.Collect(maps.Keys(cfg.Fairness.Classes)), config.DefaultClass)
 		slices.Sort(known)
-		return &assignmentError{fmt.Errorf("unknown priority class %s; there are %s; add fairness.classes.%s to the settings file",
+		return &RefusedError{fmt.Errorf("unknown priority class %s; there are %s; add fairness.classes.%s to the settings file",
 			*c, strings.Join(slices.Compact(known), ", "), *c)}
 	}
 	return nil
 }
-
-// An assignmentError says that no account can have such a tenant or class.
-type assignmentError struct{ error }
-
-func (e *assignmentError) Unwrap() error { return e.error }
 
 // AssignAccount changes the tenant or the priority class of an account. It holds
 // with the next place that is given out.

@@ -44,8 +44,7 @@ func (b apiBackend) Status(err error) int {
 		return 0
 	}
 	_, refused := errors.AsType[*RefusedError](err)
-	_, unknownProject := errors.AsType[*unknownProjectError](err)
-	_, unassignable := errors.AsType[*assignmentError](err)
+	_, unknownProject := errors.AsType[*UnknownProjectError](err)
 	_, unknownName := errors.AsType[*UnknownNameError](err)
 	_, noSync := errors.AsType[*noSyncError](err)
 	_, unavailable := errors.AsType[*unavailableError](err)
@@ -55,7 +54,7 @@ func (b apiBackend) Status(err error) int {
 	return max(
 		is(google, http.StatusBadGateway),
 		is(denied || settings, http.StatusServiceUnavailable),
-		is(refused || unknownProject || unassignable, http.StatusUnprocessableEntity),
+		is(refused || unknownProject, http.StatusUnprocessableEntity),
 		is(unknownName, http.StatusNotFound),
 		is(noSync, http.StatusConflict),
 		is(unavailable || errors.Is(err, quota.ErrUnavailable), http.StatusServiceUnavailable),
@@ -193,7 +192,7 @@ func (b apiBackend) OpenMessage(ctx context.Context, email, id string) (jobs.Mes
 	return OpenMessage(ctx, b.cfg, b.store, email, id)
 }
 
-// unknownProjectError says that the settings name no such project.
-type unknownProjectError struct{ error }
+// An UnknownProjectError says that the settings name no such project.
+type UnknownProjectError struct{ error }
 
-func (e *unknownProjectError) Unwrap() error { return e.error }
+func (e *UnknownProjectError) Unwrap() error { return e.error }

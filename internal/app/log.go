@@ -3,13 +3,12 @@ package app
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"headroom/config"
+	"headroom/internal/term"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"golang.org/x/term"
 )
 
 // NewLog returns a logger that writes to w as the settings say. With format
@@ -24,7 +23,7 @@ func NewLog(c config.Log, w io.Writer) (*zap.Logger, error) {
 }
 
 func encoder(format string, w io.Writer) zapcore.Encoder {
-	if format == "console" || format == "auto" && IsTerminal(w) {
+	if format == "console" || format == "auto" && term.IsTerminal(w) {
 		c := zap.NewDevelopmentEncoderConfig()
 		c.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
 		return zapcore.NewConsoleEncoder(c)
@@ -33,15 +32,4 @@ func encoder(format string, w io.Writer) zapcore.Encoder {
 	c.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	c.EncodeDuration = zapcore.SecondsDurationEncoder
 	return zapcore.NewJSONEncoder(c)
-}
-
-// IsTerminal reports whether w is a terminal that can show something. Some
-// pseudo-terminals have no rows.
-func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	width, height, err := term.GetSize(int(f.Fd()))
-	return err == nil && width > 0 && height > 0
 }

@@ -3,7 +3,6 @@ package app_test
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -43,16 +42,5 @@ func TestLogsForPeople(t *testing.T) {
 	}
 	if _, err := app.NewLog(config.Log{Level: "loud"}, &out); err == nil || !strings.Contains(err.Error(), "log.level") {
 		t.Errorf("NewLog = %v, want an error that names log.level", err)
-	}
-}
-
-func TestAFileIsNoTerminal(t *testing.T) {
-	f, err := os.Create(t.TempDir() + "/file")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if app.IsTerminal(f) || app.IsTerminal(&bytes.Buffer{}) {
-		t.Error("a file or a buffer counts as a terminal")
 	}
 }

@@ -95,7 +95,7 @@ func knownProject(cfg config.Config, project string) error {
 	if len(cfg.Google.Projects) > 0 {
 		known = strings.Join(slices.Sorted(maps.Keys(cfg.Google.Projects)), ", ")
 	}
-	return &unknownProjectError{fmt.Errorf("unknown project %s, the settings name %s; add google.projects.%s to the settings file", project, known, project)}
+	return &UnknownProjectError{fmt.Errorf("unknown project %s, the settings name %s; add google.projects.%s to the settings file", project, known, project)}
 }
 
 // Started is a backfill that was asked for.

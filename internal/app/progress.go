@@ -2,8 +2,8 @@ package app
 
 import (
 	"fmt"
-	"time"
 
+	"headroom/internal/term"
 	"headroom/jobs"
 )
 
@@ -25,5 +25,5 @@ func Waiting(j jobs.Job) string {
 	if j.WaitUntil.IsZero() {
 		return j.WaitingFor
 	}
-	return fmt.Sprintf("%s until %s", j.WaitingFor, j.WaitUntil.Local().Format(time.TimeOnly))
+	return fmt.Sprintf("%s until %s", j.WaitingFor, term.Time(j.WaitUntil))
 }

@@ -17,7 +17,10 @@ import (
 )
 
 // An UnknownNameError says that what was asked about does not exist.
-type UnknownNameError struct{ error }
+type UnknownNameError struct {
+	error
+	Account bool // it is an account that the store does not know
+}
 
 func (e *UnknownNameError) Unwrap() error { return e.error }
 
@@ -84,7 +87,7 @@ func (r *QuotaReader) find(ctx context.Context, cfg config.Config, name, project
 	if strings.Contains(name, "@") {
 		email, err := jobs.ParseAddress(name)
 		if err != nil {
-			return s, &UnknownNameError{err}
+			return s, &UnknownNameError{error: err}
 		}
 		s = subject{email, project}
 		if s.project == "" {
@@ -93,10 +96,10 @@ func (r *QuotaReader) find(ctx context.Context, cfg config.Config, name, project
 			}
 		}
 	} else if project != "" && project != name {
-		return s, &UnknownNameError{fmt.Errorf("%s is no e-mail address; --project goes with one", name)}
+		return s, &UnknownNameError{error: fmt.Errorf("%s is no e-mail address; --project goes with one", name)}
 	}
 	if _, ok := r.projects[s.project]; !ok {
-		return s, &UnknownNameError{fmt.Errorf("unknown project %s, the settings name %s", s.project, named(r.projects))}
+		return s, &UnknownNameError{error: fmt.Errorf("unknown project %s, the settings name %s", s.project, named(r.projects))}
 	}
 	return s, nil
 }
@@ -104,11 +107,11 @@ func (r *QuotaReader) find(ctx context.Context, cfg config.Config, name, project
 // projectOf looks an account's project up.
 func (r *QuotaReader) projectOf(ctx context.Context, cfg config.Config, email string) (string, error) {
 	if r.store == nil {
-		return "", &UnknownNameError{unknownAccount(cfg, email)}
+		return "", &UnknownNameError{unknownAccount(cfg, email), true}
 	}
 	account, err := r.store.Account(ctx, email)
 	if errors.Is(err, jobs.ErrNotFound) {
-		return "", &UnknownNameError{fmt.Errorf("%w; or name the project whose quota it spends with --project", unknownAccount(cfg, email))}
+		return "", &UnknownNameError{fmt.Errorf("%w; or name the project whose quota it spends with --project", unknownAccount(cfg, email)), true}
 	}
 	return account.Project, err
 }

@@ -20,7 +20,7 @@ import (
 // [jobs.ErrNotFound] that says what to do when there is no such account or tenant.
 func scopedRoll(ctx context.Context, cfg config.Config, s *store.Store, scope *jobs.ScheduleScope) (jobs.Roll, error) {
 	if scope.Account != "" && scope.Tenant != "" {
-		return jobs.Roll{}, &assignmentError{errors.New("name an account or a tenant, not both")}
+		return jobs.Roll{}, &RefusedError{errors.New("name an account or a tenant, not both")}
 	}
 	if scope.Account != "" {
 		account, err := KnownAccount(ctx, cfg, s, scope.Account)

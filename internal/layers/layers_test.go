@@ -32,6 +32,7 @@ var may = map[string][]string{
 	"internal/localredis": nil,
 	"internal/push":       {"jobs"},
 	"internal/store":      {"jobs"},
+	"internal/term":       nil,
 	"internal/web":        {"jobs"},
 	"jobs":                nil,
 	"quota":               nil,

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/term"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of every command.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // it is not there, not possible, or did not succeed
+	exitUsage       = 2   // wrong usage or settings
+	exitInterrupted = 130 // SIGINT or SIGTERM came before the end
+)
+
+// exitCodes is what the help of a command says of them that has no more to say.
+const exitCodes = "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted."
+
+// untilStopped marks commands that run until they are interrupted: to be so is no
+// failure of theirs.
+var untilStopped = map[string]string{"until-stopped": "true"}
+
+// ending is the exit code of a command, and for all but exitDone the line that says
+// why. printed is the error of what it wrote on stdout.
+func ending(ctx context.Context, cmd *cobra.Command, err, printed error) (code int, text string) {
+	if printed != nil {
+		unprinted := fmt.Errorf("the output could not be written: %w", bare(printed))
+		if err == nil || errors.Is(err, printed) {
+			err = unprinted
+		} else {
+			err = errors.Join(err, unprinted)
+		}
+	}
+	code = exitCode(err)
+	if code == exitFailed && printed == nil && ctx.Err() != nil && (cmd == nil || cmd.Annotations["until-stopped"] == "") {
+		code = exitInterrupted // whatever failed, it failed because of that
+		if errors.Is(err, context.Canceled) {
+			err = errors.New("interrupted before the end")
+		}
+	}
+	if err != nil {
+		text = oneLine(err)
+	}
+	return code, text
+}
+
+// exitCode is the exit code of an error, apart from interrupts.
+func exitCode(err error) int {
+	_, usage := errors.AsType[*usageError](err)
+	_, invalid := errors.AsType[*config.InvalidError](err)
+	_, project := errors.AsType[*app.UnknownProjectError](err)
+	_, refused := errors.AsType[*app.RefusedError](err)
+	unknown, named := errors.AsType[*app.UnknownNameError](err)
+	switch {
+	case err == nil:
+		return exitDone
+	case usage, invalid, project, refused, named && !unknown.Account:
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is an error of usage or settings.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// bare is an error of a file without the file's name, which stdout has none of.
+func bare(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// oneLine makes one line of an error that joins several.
+func oneLine(err error) string {
+	return term.Clean(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
+}
+
+// interrupted reports whether err only says that the user wanted to stop.
+func interrupted(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Canceled)
+}
