@@ -174,7 +174,9 @@ func (s *slice) work(ctx context.Context) (end ending) {
 		}
 	}
 	s.threads = ThreadsFrom(s.opts.PricesFunc(account.Project), s.job.Filter.Format)
-	if s.job.ListsOn() {
+	// Each slice of a sync begins with the history: what it has to fetch may have
+	// been deleted, and reading the whole mailbox takes many slices.
+	if s.job.ListsOn() || s.job.Kind == jobs.MailSync {
 		if end := list(ctx, calls); end != nil && end != s.unlisted {
 			return *end
 		}

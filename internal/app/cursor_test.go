@@ -1,6 +1,8 @@
 package app_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"headroom/internal/app"
@@ -96,4 +98,65 @@ func TestACancelledSyncRestsThroughBackfills(t *testing.T) {
 		t.Errorf("the sync that was asked for = %+v", j)
 	}
 	r.equal(a.Store())
+}
+
+// TestAMessageThatIsJustAddedIsLookedForAgain: the history names it, and the first
+// get does not find it. The next does, with no sync between.
+func TestAMessageThatIsJustAddedIsLookedForAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 10)
+	box := r.fake.Mailbox(ann)
+	a := r.run()
+	r.startBackfill()
+	r.backfilled(a.Store())
+	late, gone := box.Add(mail("late"), "INBOX"), box.Add(mail("gone"), "INBOX")
+	for _, f := range []fakegoogle.Fault{
+		{Method: "gmail.users.messages.get", ID: late, Status: 404, Count: 1},
+		{Method: "gmail.users.messages.get", ID: gone, Status: 404},
+	} {
+		if err := r.fake.AddFault(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
+	if err != nil || !asked.Started {
+		t.Fatalf("StartSync = %+v, %v", asked, err)
+	}
+	r.waitFor(a.Store(), asked.Job.ID, "waiting for both", func(j jobs.Job) bool { return j.State == jobs.Waiting && j.Progress.Stored == 0 })
+	if m, err := a.Store().Trace(t.Context(), ann, late); err != nil || !m.DeletedAt.IsZero() {
+		t.Errorf("after the first get: %+v, %v, want no tombstone", m, err)
+	}
+	box.Delete(gone) // what a record calls deleted is asked for no more
+	r.synced(a.Store(), asked.Job.Epoch)
+	r.equal(a.Store())
+	if m, err := a.Store().Trace(t.Context(), ann, gone); err != nil || m.DeletedAt.IsZero() {
+		t.Errorf("the deleted message = %+v, %v, want a tombstone", m, err)
+	}
+	if m, err := a.Store().Message(t.Context(), ann, late); err != nil || m.SHA256 == "" {
+		t.Errorf("the late message = %+v, %v, want it stored", m, err)
+	}
+}
+
+// TestABackfillLiftsATombstone: live sync took a message for deleted that Google
+// gives a later backfill.
+func TestABackfillLiftsATombstone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 10)
+	a := r.run()
+	r.startBackfill()
+	r.backfilled(a.Store())
+	id := r.fake.Mailbox(ann).Messages()[4].ID
+	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.history.list", Count: 1,
+		Body: fmt.Sprintf(`{"history":[{"id":"%[2]d","messagesDeleted":[{"message":{"id":"%[1]s","threadId":"%[1]s"}}]}],"historyId":"%[2]d"}`,
+			id, r.fake.Mailbox(ann).HistoryID()+1000)}); err != nil {
+		t.Fatal(err)
+	}
+	r.sync(a.Store())
+	if _, err := a.Store().Message(t.Context(), ann, id); !errors.Is(err, jobs.ErrNotFound) {
+		t.Fatalf("the message after a record of its deletion: %v, want it gone", err)
+	}
+	r.backfillPart(a.Store(), jobs.Filter{First: 8})
+	if m, err := a.Store().Message(t.Context(), ann, id); err != nil || m.SHA256 == "" {
+		t.Errorf("the message after the backfill = %+v, %v", m, err)
+	}
 }

@@ -167,20 +167,27 @@ func (b *batch) clearFailure(ctx context.Context, id string) error {
 	return b.exec(ctx, "DELETE FROM failures WHERE job = ? AND id = ?", b.row.num, id)
 }
 
-// A body is taken where there was none, however old: it never changes. Labels
-// are those with the higher history id, and so is the word on whether the message
-// was deleted. History ids are compared as signed numbers; Google's are far below
-// 2^63.
+// newestLabels and liftTombstone are what a message's row becomes when Google has
+// given the message. Labels are those with the higher history id. A tombstone is
+// lifted, whatever the ids say: once a message is known to be deleted, its items are
+// done with, so whoever gets it after all has asked for it later. History ids are
+// compared as signed numbers; Google's are far below 2^63.
+const (
+	newestLabels = `labels = CASE WHEN excluded.history_id >= messages.history_id OR messages.deleted_at <> 0
+			THEN excluded.labels ELSE messages.labels END,
+		history_id = CASE WHEN excluded.history_id > messages.history_id THEN excluded.history_id ELSE messages.history_id END`
+	liftTombstone = `deleted_at = 0`
+)
+
+// A body is taken where there was none, however old: it never changes.
 const upsertMessage = `INSERT INTO messages (account, id, thread_id, history_id, internal_date, labels, size, sha256,
 		subject, parse_status, parse_error)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (account, id) DO UPDATE SET thread_id = excluded.thread_id, internal_date = excluded.internal_date,
 		size = excluded.size, sha256 = excluded.sha256, subject = excluded.subject,
 		parse_status = excluded.parse_status, parse_error = excluded.parse_error, stub = 0,
-		labels = CASE WHEN excluded.history_id >= messages.history_id THEN excluded.labels ELSE messages.labels END,
-		deleted_at = CASE WHEN excluded.history_id > messages.history_id THEN 0 ELSE messages.deleted_at END,
-		history_id = CASE WHEN excluded.history_id > messages.history_id THEN excluded.history_id ELSE messages.history_id END
-	WHERE excluded.history_id >= messages.history_id OR messages.sha256 = ''`
+		` + newestLabels + `, ` + liftTombstone + `
+	WHERE excluded.history_id >= messages.history_id OR messages.sha256 = '' OR messages.deleted_at <> 0`
 
 func (b *batch) saveMessage(ctx context.Context, m jobs.Message) error {
 	if m.FullSHA256 != "" {
@@ -197,8 +204,10 @@ func (b *batch) saveMessage(ctx context.Context, m jobs.Message) error {
 		string(labels), m.Size, m.SHA256, clean(m.Subject), m.ParseStatus, clean(m.ParseError))
 }
 
-// bury makes a tombstone of a row that has no body and never will.
+// bury makes a tombstone of a row that has no body and never will. A message that
+// only the mailbox's history has named is left to live sync, which asks for it a few
+// times.
 func (b *batch) bury(ctx context.Context, id string) error {
-	return b.exec(ctx, "UPDATE messages SET deleted_at = ?, stub = 1 WHERE account = ? AND id = ? AND sha256 = '' AND full_sha256 = '' AND deleted_at = 0",
-		b.now, b.row.Account, id)
+	return b.exec(ctx, `UPDATE messages SET deleted_at = ?, stub = 1 WHERE account = ? AND id = ? AND sha256 = '' AND full_sha256 = ''
+		AND deleted_at = 0 AND (stub = 0 OR ?)`, b.now, b.row.Account, id, b.row.Kind == jobs.MailSync)
 }

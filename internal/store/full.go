@@ -17,10 +17,8 @@ const upsertFull = `INSERT INTO messages (account, id, thread_id, history_id, in
 		subject = CASE WHEN messages.sha256 = '' THEN excluded.subject ELSE messages.subject END,
 		parse_status = CASE WHEN messages.sha256 = '' THEN excluded.parse_status ELSE messages.parse_status END,
 		full_sha256 = excluded.full_sha256, full_size = excluded.full_size, stub = 0,
-		labels = CASE WHEN excluded.history_id >= messages.history_id THEN excluded.labels ELSE messages.labels END,
-		deleted_at = CASE WHEN excluded.history_id > messages.history_id THEN 0 ELSE messages.deleted_at END,
-		history_id = CASE WHEN excluded.history_id > messages.history_id THEN excluded.history_id ELSE messages.history_id END
-	WHERE excluded.history_id >= messages.history_id OR messages.full_sha256 = ''`
+		` + newestLabels + `, ` + liftTombstone + `
+	WHERE excluded.history_id >= messages.history_id OR messages.full_sha256 = '' OR messages.deleted_at <> 0`
 
 // saveFull writes the row of a message that came in format full.
 func (b *batch) saveFull(ctx context.Context, m jobs.Message) error {

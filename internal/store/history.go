@@ -222,6 +222,9 @@ func (v *version) apply(c jobs.Change) {
 		v.deleted = true
 	case jobs.LabelsAdded:
 		v.labels = append(v.labels, c.Changed...)
+		if v.stub != notStub { // its tombstone may be there because a get came too early
+			v.deleted = false
+		}
 	case jobs.LabelsRemoved:
 		v.labels = slices.DeleteFunc(v.labels, func(l string) bool { return slices.Contains(c.Changed, l) })
 	}

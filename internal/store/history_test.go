@@ -123,6 +123,123 @@ func TestADeletionTakesAMessageOffEveryList(t *testing.T) {
 	}
 }
 
+// TestAFetchLiftsATombstone: whoever gets a message after it was seen to be deleted
+// shows that it is there, in whatever format, and however old the answer's history id
+// is.
+func TestAFetchLiftsATombstone(t *testing.T) {
+	full := func(m *jobs.Message) jobs.Result {
+		m.FullSHA256, m.FullSize, m.SHA256 = m.SHA256, m.Size, ""
+		return jobs.Result{ID: m.ID, Outcome: jobs.ItemStored, Message: m}
+	}
+	raw := func(m *jobs.Message) jobs.Result {
+		return jobs.Result{ID: m.ID, Outcome: jobs.ItemStored, Message: m}
+	}
+	noted := func(m *jobs.Message) jobs.Result {
+		m.SHA256, m.ParseStatus = "", jobs.ParseLater
+		return jobs.Result{ID: m.ID, Outcome: jobs.ItemNoted, Message: m}
+	}
+	for _, row := range []struct {
+		name   string
+		stored bool // its body is stored before
+		filter jobs.Filter
+		result func(*jobs.Message) jobs.Result
+	}{
+		{"raw, no body before", false, jobs.Filter{First: 1}, raw},
+		{"raw, a body before", true, jobs.Filter{First: 1}, raw},
+		{"full, no body before", false, jobs.Filter{First: 1, Format: jobs.FormatFull}, full},
+		{"full, a raw body before", true, jobs.Filter{First: 1, Format: jobs.FormatFull}, full},
+		{"metadata, no body before", false, jobs.Filter{First: 1, Format: jobs.FormatMetadataFirst}, noted},
+		{"metadata, a body before", true, jobs.Filter{First: 1, Format: jobs.FormatMetadataFirst}, noted},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, backfill, sync := synced(t, "m")
+			ctx := t.Context()
+			if row.stored {
+				fetched(t, s, backfill, "m", 100, "INBOX")
+			}
+			apply(t, s, sync, record(120, jobs.MessageDeleted, "m"))
+			again, _, err := s.StartBackfill(ctx, ann, row.filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ref := must[jobs.Job](t)(s.Claim(ctx, again.Ref(), hour)).Ref()
+			job := must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"m"}}))
+			if job.Progress.Known != 0 {
+				t.Fatalf("progress = %+v: a tombstone is known, so nobody asks for it", job.Progress)
+			}
+			m := message("m", 100)
+			m.Labels = []string{"STARRED"}
+			must[jobs.Job](t)(s.Commit(ctx, ref, []jobs.Result{row.result(m)}))
+			got := must[jobs.Message](t)(s.Message(ctx, ann, "m"))
+			if !slices.Equal(got.Labels, []string{"STARRED"}) || row.stored && got.SHA256 == "" || row.stored && got.ParseStatus != jobs.Parsed {
+				t.Errorf("message = %+v, want it as Google gave it, with its body", got)
+			}
+		})
+	}
+}
+
+// TestAGetThatCameTooEarly: a backfill's leaves the message to live sync; that one's
+// last answer makes a tombstone, which a later record of labels lifts.
+func TestAGetThatCameTooEarly(t *testing.T) {
+	s, backfill, sync := synced(t, "m")
+	ctx := t.Context()
+	apply(t, s, sync, record(110, jobs.LabelsAdded, "m", "INBOX"))
+	gone := []jobs.Result{{ID: "m", Outcome: jobs.ItemGone}}
+	must[jobs.Job](t)(s.Commit(ctx, backfill, gone))
+	if m := must[jobs.Message](t)(s.Trace(ctx, ann, "m")); !m.DeletedAt.IsZero() {
+		t.Errorf("after the backfill's get: %+v, want no tombstone", m)
+	}
+	must[jobs.Job](t)(s.Finish(ctx, backfill, jobs.Finish{State: jobs.Completed}))
+	list := func() int {
+		t.Helper()
+		if _, _, err := s.EndSync(ctx, sync); err != nil {
+			t.Fatal(err)
+		}
+		return len(must[[]jobs.Item](t)(s.NextItems(ctx, sync, 0, 10)))
+	}
+	if n := list(); n != 1 {
+		t.Fatalf("live sync has %d messages to fetch, want the one", n)
+	}
+	must[jobs.Job](t)(s.Commit(ctx, sync, gone))
+	if m := must[jobs.Message](t)(s.Trace(ctx, ann, "m")); m.DeletedAt.IsZero() {
+		t.Errorf("after live sync's last get: %+v, want a tombstone", m)
+	}
+	apply(t, s, sync, record(120, jobs.LabelsAdded, "m", "INBOX", "STARRED"))
+	if m := must[jobs.Message](t)(s.Trace(ctx, ann, "m")); !m.DeletedAt.IsZero() || !m.Stub {
+		t.Errorf("after a later change of labels: %+v, want a stub", m)
+	}
+}
+
+// TestASyncThatWaitsForItemsOnlyIsWoken: what is asked for does not wait for the
+// moment at which they are tried again.
+func TestASyncThatWaitsForItemsOnlyIsWoken(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		park  jobs.Park
+		wakes bool
+	}{
+		{"for items", jobs.Park{For: "the retry of 1 items", Until: time.Now().Add(hour)}, true},
+		{"for quota", jobs.Park{For: "user-minute", Until: time.Now().Add(hour), Refused: true}, false},
+		{"after a fault", jobs.Park{For: "backendError", Until: time.Now().Add(hour), Failure: "backendError"}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s, _, sync := synced(t)
+			ctx := t.Context()
+			must[jobs.Job](t)(s.Park(ctx, sync, row.park))
+			if outcome := must[jobs.PushOutcome](t)(s.PushMail(ctx, ann, 900)); outcome != jobs.PushAsked {
+				t.Fatalf("PushMail = %s", outcome)
+			}
+			if due := must[[]string](t)(s.DueSyncs(ctx)); (len(due) == 1) != row.wakes {
+				t.Errorf("due = %q, want it to wake: %t", due, row.wakes)
+			}
+			job, started, err := s.StartDueSync(ctx, ann)
+			if err != nil || started != row.wakes || (job.Epoch > sync.Epoch) != row.wakes || (job.State == jobs.Queued) != row.wakes {
+				t.Errorf("StartDueSync = %+v, %t, %v, want it to wake: %t", job, started, err, row.wakes)
+			}
+		})
+	}
+}
+
 func TestWhatLiveSyncFetchedIsKnownToTheBackfill(t *testing.T) {
 	s, backfill, sync := synced(t, "new", "old")
 	apply(t, s, sync, record(110, jobs.MessageAdded, "new", "INBOX"), record(120, jobs.MessageAdded, "old", "INBOX"))

@@ -100,10 +100,12 @@ func threadOf(r *row, p jobs.Page, i int) string {
 	return ""
 }
 
-// stateOf is the state in which an id comes on the list.
+// stateOf is the state in which an id comes on the list. One that is listed although
+// its row is a tombstone is fetched: Google has the message, or says once more that
+// it has not.
 func (x *tx) stateOf(ctx context.Context, r *row, id string) (string, error) {
 	var date, size int64
-	err := x.QueryRowContext(ctx, "SELECT internal_date, size FROM messages WHERE account = ? AND id = ? AND "+body(r.Filter.Format)+" <> ''",
+	err := x.QueryRowContext(ctx, "SELECT internal_date, size FROM messages WHERE account = ? AND id = ? AND "+bodied(r.Filter.Format),
 		r.Account, id).Scan(&date, &size)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

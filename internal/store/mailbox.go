@@ -99,7 +99,8 @@ func (x *tx) askSync(ctx context.Context, r *row) error {
 }
 
 // StartSync starts the live sync of a mailbox, under the next epoch where it ran
-// before. Of one that is live already it is remembered that another was asked for,
+// before or waits for nothing but items that are tried again later. Of one that is
+// live already otherwise it is remembered that another was asked for,
 // which begins when the history was read or, at the latest, after it; the job is
 // then returned with started false, as is one that is paused. The error is
 // [jobs.ErrNotFound] when there is no such account and [jobs.ErrNoCursor] when
@@ -145,6 +146,10 @@ func (x *tx) startSync(ctx context.Context, email string, due bool) (job jobs.Jo
 	case err != nil:
 	case r.State == jobs.Paused, due && rests(r.State) && c.AskedAt.IsZero():
 		return r.Job, false, true, nil
+	case idle(r):
+		r.State, r.Epoch, r.WaitingFor, r.WaitUntil = jobs.Queued, r.Epoch+1, "", time.Time{}
+		r.Checkpoint.Listed = false
+		err = x.save(ctx, r)
 	case r.State.Live():
 		return r.Job, false, true, x.remember(ctx, r)
 	default:
@@ -167,6 +172,15 @@ func (x *tx) startSync(ctx context.Context, email string, due bool) (job jobs.Jo
 	_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0, begun_at = ? WHERE account = ?", x.now, email)
 	return r.Job, true, err == nil, err
 }
+
+// idle reports whether a sync waits for nothing but items that are tried again
+// later. Whatever else is asked for need not wait with it. idleJob is the same of a
+// row j.
+func idle(r *row) bool {
+	return r.State == jobs.Waiting && r.Wanted == "" && r.LeaseUntil.IsZero() && r.Refusals == 0 && r.Failures == 0
+}
+
+const idleJob = "(j.state = 'waiting' AND j.wanted = '' AND j.lease_until = 0 AND j.refusals = 0 AND j.failures = 0)"
 
 // setFormat makes a sync bring bodies in a format.
 func (x *tx) setFormat(ctx context.Context, r *row, f jobs.Format) error {
@@ -221,7 +235,7 @@ const crawlAdvance = time.Hour
 const dueSyncs = `SELECT account FROM (
 		SELECT m.account AS account, 0 AS after, m.asked_at AS since
 		FROM mailboxes AS m LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
-		WHERE m.asked_at > 0 AND m.history_id <> 0 AND (j.id IS NULL OR NOT j.live AND j.state <> 'paused')
+		WHERE m.asked_at > 0 AND m.history_id <> 0 AND (j.id IS NULL OR NOT j.live AND j.state <> 'paused' OR ` + idleJob + `)
 		UNION ALL
 		SELECT m.account, 1, m.begun_at
 		FROM jobs AS b JOIN mailboxes AS m ON m.account = b.account LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account

@@ -9,15 +9,17 @@ import (
 )
 
 // noteMessage writes a row whose body has yet to come, or what was not known yet
-// into a stub of live sync. A row that has its body, or is gone, stays as it is.
+// into a stub of live sync. A row that has its body stays as it is, unless it is a
+// tombstone, which is lifted.
 const noteMessage = `INSERT INTO messages (account, id, thread_id, history_id, internal_date, labels, size, sha256,
 		subject, parse_status, parse_error)
 	VALUES (?, ?, ?, ?, ?, ?, ?, '', ?, ?, '')
 	ON CONFLICT (account, id) DO UPDATE SET thread_id = excluded.thread_id, internal_date = excluded.internal_date,
-		size = excluded.size, subject = excluded.subject, parse_status = excluded.parse_status, stub = 0,
-		labels = CASE WHEN excluded.history_id >= messages.history_id THEN excluded.labels ELSE messages.labels END,
-		history_id = CASE WHEN excluded.history_id > messages.history_id THEN excluded.history_id ELSE messages.history_id END
-	WHERE messages.sha256 = '' AND messages.deleted_at = 0`
+		size = CASE WHEN messages.sha256 = '' THEN excluded.size ELSE messages.size END,
+		subject = CASE WHEN messages.sha256 = '' THEN excluded.subject ELSE messages.subject END,
+		parse_status = CASE WHEN messages.sha256 = '' THEN excluded.parse_status ELSE messages.parse_status END, stub = 0,
+		` + newestLabels + `, ` + liftTombstone + `
+	WHERE messages.sha256 = '' OR messages.deleted_at <> 0`
 
 func (b *batch) noteMessage(ctx context.Context, m jobs.Message) error {
 	if m.Labels == nil {
