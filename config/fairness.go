@@ -4,6 +4,9 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Fairness says how backfills share what a project's quota feeds.
@@ -38,14 +41,17 @@ func (f Fairness) HasClass(name string) bool {
 }
 
 // ValidGroup reports whether a tenant or class can have the name.
-func ValidGroup(name string) bool { return groupName.MatchString(name) }
+func ValidGroup(name string) bool {
+	return groupName.MatchString(name) && utf8.ValidString(name) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
+}
 
 func (f Fairness) validate(p *problems) {
 	p.check(f.Places >= 0 && f.Places <= 100_000, "fairness.places", "must be from 0 (as many as the limits feed) to 100000, not %d", f.Places)
 	p.check(f.PlacesPerTenant >= 0 && f.PlacesPerTenant <= 100_000, "fairness.places_per_tenant",
 		"must be from 0 (as many as the share comes to) to 100000, not %d", f.PlacesPerTenant)
 	group := func(key, name string, weight float64) {
-		p.check(ValidGroup(name), key, "the name must have 1 to 128 characters, no space, comma or =")
+		p.check(ValidGroup(name), key, "the name must have 1 to 128 characters that can be seen, no space, comma or =")
 		p.check(weight == 0 || weight >= 0.001 && weight <= 1000, key+".weight", "must be from 0.001 to 1000, or 0 for 1, not %v", weight)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Classes)) {

@@ -42,7 +42,7 @@ fairness:
 	}
 	want := []string{
 		"fairness.places: must be from 0 (as many as the limits feed) to 100000, not -1",
-		"fairness.classes.a b: the name must have 1 to 128 characters, no space, comma or =",
+		"fairness.classes.a b: the name must have 1 to 128 characters that can be seen, no space, comma or =",
 		"fairness.classes.c.weight: must be from 0.001 to 1000, or 0 for 1, not -2",
 		`fairness.tenants.t.class: "d" is not among fairness.classes`,
 	}

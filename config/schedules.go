@@ -109,7 +109,7 @@ func (s Schedules) validate(p *problems) {
 		p.check(slices.Contains(ScheduleNames, name), key, "must be one of %s", strings.Join(ScheduleNames, ", "))
 		TenantSchedule{all.Spec, all.Zone, all.Spread, all.CatchUp, all.Pause}.validate(p, key)
 		for _, tenant := range slices.Sorted(maps.Keys(all.Tenants)) {
-			p.check(ValidGroup(tenant), key+".tenants."+tenant, "the name must have 1 to 128 characters, no space, comma or =")
+			p.check(ValidGroup(tenant), key+".tenants."+tenant, "the name must have 1 to 128 characters that can be seen, no space, comma or =")
 			all.Tenants[tenant].validate(p, key+".tenants."+tenant)
 		}
 		for _, account := range slices.Sorted(maps.Keys(all.Accounts)) {

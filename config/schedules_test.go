@@ -89,7 +89,7 @@ schedules:
 		"schedules.mail-sync.accounts.ann: must be the address of an account, in lower case",
 		`schedules.mail-sync.accounts.ann.zone: must be a time zone such as Europe/Berlin, not "Local"`,
 		"schedules.reconciliation.spec: " + form + "(it never comes)",
-		"schedules.reconciliation.tenants.a b: the name must have 1 to 128 characters, no space, comma or =",
+		"schedules.reconciliation.tenants.a b: the name must have 1 to 128 characters that can be seen, no space, comma or =",
 		"schedules.reconciliation.tenants.a b.spec: " + form + "(a zone has a key of its own)",
 		"schedules.tea: must be one of mail-sync, calendar-sync, watch-renewal, reconciliation",
 	}

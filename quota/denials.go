@@ -32,7 +32,7 @@ type denial struct {
 }
 
 func keyOf(c Caller, api string) denialKey {
-	c.MaxWait = 0
+	c.MaxWait, c.User = 0, lower(c.User)
 	return denialKey{c, api}
 }
 

@@ -17,6 +17,9 @@ var (
 	// ErrNoCaller says that a request reached [Transport] without a [Caller]
 	// in its context. It was not sent.
 	ErrNoCaller = errors.New("no quota caller in the request's context")
+	// ErrCaller says that a [Caller] names no user or lane that units can be charged
+	// to; see [Caller.Validate]. Nothing was charged or sent.
+	ErrCaller = errors.New("the quota's caller is not valid")
 	// ErrUnknownProject says that the ledger has no settings for the project.
 	ErrUnknownProject = errors.New("unknown Google Cloud project")
 )

@@ -73,8 +73,8 @@ func (l *Ledger) depart(ctx context.Context, c Caller, api string) (*Departure, 
 	if err != nil {
 		return nil, err
 	}
-	if !c.Lane.Valid() {
-		return nil, fmt.Errorf("quota: unknown lane %q; there are %v", c.Lane, Lanes)
+	if err := c.Validate(); err != nil {
+		return nil, err
 	}
 	for try := 1; ; try++ {
 		d := &Departure{ledger: l, book: b, caller: c, name: l.flights.newName()}
@@ -212,6 +212,9 @@ type FlightState struct {
 // InFlight reports what is known of a user's calls in flight, and changes nothing.
 func (l *Ledger) InFlight(ctx context.Context, project, user, api string) (FlightState, error) {
 	p, err := l.plan(Caller{Project: project, User: user, Lane: Interactive}, api)
+	if err == nil {
+		err = checkUser(user)
+	}
 	if err != nil {
 		return FlightState{}, err
 	}

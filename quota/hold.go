@@ -36,6 +36,8 @@ func (l *Ledger) hold(ctx context.Context, c Caller, api string, wait time.Durat
 	}
 	if !user {
 		c.User = ""
+	} else if err := checkUser(c.User); err != nil {
+		return time.Time{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landTimeout)
 	defer cancel()

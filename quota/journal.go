@@ -170,7 +170,7 @@ func (j *Journal) note(c Caller, api string, n Note) {
 
 // page returns the account's page, or nil if there is no room for another.
 func (j *Journal) page(c Caller, api string) *page {
-	key := pageKey{c.Project, api, c.User}
+	key := pageKey{c.Project, api, lower(c.User)}
 	p := j.pages[key]
 	if p == nil {
 		if len(j.pages) >= maxPages {

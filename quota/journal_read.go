@@ -20,6 +20,9 @@ type Spender struct {
 // were admitted are told of for some minutes only.
 func (l *Ledger) Notes(ctx context.Context, project, user, api string, now time.Time) ([]Note, error) {
 	k, err := l.journalKeys(project, api, user)
+	if err == nil {
+		err = checkUser(user)
+	}
 	if err != nil {
 		return nil, err
 	}

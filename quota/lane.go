@@ -26,7 +26,7 @@ func (l Lane) Valid() bool { return l == Interactive || l == Sync || l == Backfi
 // the context of the request, see [WithCaller].
 type Caller struct {
 	Project string // the Google Cloud project whose quota is spent
-	User    string // the Google user whose quota is spent, usually the address
+	User    string // the Google user whose quota is spent, usually the address; see [Caller.Validate]
 	Lane    Lane
 
 	// MaxWait is how long a refused call may wait in place for its turn before

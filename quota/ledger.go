@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +126,16 @@ func NewLedger(o Options) (*Ledger, error) {
 	if !o.Plain {
 		l.calls = &coalescer{rdb: o.Redis}
 	}
-	for name, project := range o.Projects {
+	spellings := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(o.Projects)) {
+		project := o.Projects[name]
+		if problem := projectProblem(name); problem != "" {
+			return nil, fmt.Errorf("quota: project %.80q: %s", name, problem)
+		}
+		if other, seen := spellings[strings.ToLower(name)]; seen {
+			return nil, fmt.Errorf("quota: projects %q and %q differ in case only; a Google Cloud project has one quota, so give it one name", other, name)
+		}
+		spellings[strings.ToLower(name)] = name
 		if err := project.validate(); err != nil {
 			return nil, fmt.Errorf("quota: project %s: %w", name, err)
 		}
@@ -215,7 +226,8 @@ func (l *Ledger) TakeUpTo(ctx context.Context, c Caller, api string, cost, want 
 	return d, err
 }
 
-// Peek reports how full a caller's limits are for an API, and charges nothing.
+// Peek reports how full a caller's limits are for an API, and charges nothing. A
+// caller without a user looks at the project.
 func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, error) {
 	return l.take(ctx, c, api, 0, 0)
 }
@@ -225,8 +237,10 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	if err != nil {
 		return Decision{}, err
 	}
-	if !c.Lane.Valid() {
-		return Decision{}, fmt.Errorf("quota: unknown lane %q; there are %v", c.Lane, Lanes)
+	if cost == 0 && c.User == "" && c.Lane.Valid() {
+		// A look at the project.
+	} else if err := c.Validate(); err != nil {
+		return Decision{}, err
 	}
 	if cost < 0 || cost > maxUnits || want > maxUnits {
 		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, maxUnits)
@@ -320,7 +334,7 @@ func (l *Ledger) plan(c Caller, api string) (*plan, error) {
 		return nil, err
 	}
 	if !c.Lane.Valid() {
-		return nil, fmt.Errorf("quota: unknown lane %q; there are %v", c.Lane, Lanes)
+		return nil, c.Validate()
 	}
 	return b.rules.Load().plan(c.User, c.Lane), nil
 }

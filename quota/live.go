@@ -129,6 +129,11 @@ func (c Change) Validate(list *PriceList) error {
 	if !c.Lane.Valid() {
 		bad("unknown lane %q; there are %v", c.Lane, Lanes)
 	}
+	if c.User != "" {
+		if err := checkUser(c.User); err != nil {
+			problems = append(problems, err)
+		}
+	}
 	_, known := list.Limits[c.Limit]
 	switch {
 	case c.Limit == "":

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -302,6 +303,9 @@ func (p *plan) keys(user string) []string {
 // lower folds A to Z. The lower case of other letters may be another user: that
 // of the Kelvin sign is k.
 func lower(user string) string {
+	if !strings.ContainsFunc(user, func(r rune) bool { return 'A' <= r && r <= 'Z' }) {
+		return user
+	}
 	folded := []byte(user)
 	for i, c := range folded {
 		if 'A' <= c && c <= 'Z' {

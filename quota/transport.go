@@ -96,6 +96,10 @@ func (t *Transport) price(r *http.Request, f *trip) (priced, error) {
 	if !ok {
 		return priced{send: r}, ErrNoCaller
 	}
+	if err := c.Validate(); err != nil {
+		return priced{send: r}, err
+	}
+	c.User = lower(c.User)
 	p, err := t.Ledger.price(c.Project, r)
 	if err == nil {
 		f.charge, f.parts = Charge{Caller: c, API: p.call.API, Units: p.cost}, p.parts

@@ -113,7 +113,7 @@ func endingOf(err error, now time.Time) *ending {
 			wait: wait, until: now.Add(wait), sure: true}
 	case isCall && (call.Class == jobs.ClassAccount || call.Class == jobs.ClassProject):
 		return blocks(err)
-	case errors.Is(err, quota.ErrNoCaller):
+	case errors.Is(err, quota.ErrNoCaller), errors.Is(err, quota.ErrCaller):
 		return breaks(err)
 	}
 	return nil

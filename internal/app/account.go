@@ -22,7 +22,7 @@ type Assignment struct{ Tenant, Class *string }
 
 func (as Assignment) validate(cfg config.Config) error {
 	if t := as.Tenant; t != nil && *t != "" && !config.ValidGroup(*t) {
-		return &RefusedError{fmt.Errorf("%q cannot be a tenant: 1 to 128 characters, no space, comma or =", *t)}
+		return &RefusedError{fmt.Errorf("%q cannot be a tenant: 1 to 128 characters that can be seen, no space, comma or =", *t)}
 	}
 	if c := as.Class; c != nil && *c != "" && !cfg.Fairness.HasClass(*c) {
 		known := append(slices.Collect(maps.Keys(cfg.Fairness.Classes)), config.DefaultClass)

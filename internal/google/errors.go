@@ -73,7 +73,7 @@ func isLedgers(err error) bool {
 		return true
 	}
 	return errors.Is(err, quota.ErrNeverFits) || errors.Is(err, quota.ErrUnavailable) ||
-		errors.Is(err, quota.ErrNoCaller) || errors.Is(err, quota.ErrUnknownProject)
+		errors.Is(err, quota.ErrNoCaller) || errors.Is(err, quota.ErrCaller) || errors.Is(err, quota.ErrUnknownProject)
 }
 
 // classifyAnswer sorts an HTTP status that is no success: first as quota, then
