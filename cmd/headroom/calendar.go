@@ -8,6 +8,7 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -114,7 +115,7 @@ func tellCalendars(cmd *cobra.Command, g *globals, done calendarsSynced) error {
 	cmd.Printf("synced %d of %d calendars of %s\n", synced, len(done.Calendars), done.Job.Account)
 	for _, c := range done.Calendars {
 		if c.State != jobs.CalendarSynced {
-			cmd.Printf("  %s is %s: %s\n", c.ID, c.State, c.Reason)
+			cmd.Printf("  %s is %s: %s\n", term.Clean(c.ID), c.State, term.Clean(c.Reason))
 		}
 	}
 	return nil

@@ -94,7 +94,7 @@ func newCalendarEvents(g *globals) *cobra.Command {
 		Long: `List the events that are stored of an account's calendars, or of the one named by
 its id or as "primary": single events, series, and the occurrences that differ from
 their series, as Google gave them. --from and --to choose those that take place
-between two moments.
+between two moments; events of which that is not known are named on stderr.
 
 With --expand every occurrence between them is listed on its own, moved ones where
 they are, cancelled ones not at all: from now on for two years where the flags do
@@ -155,6 +155,7 @@ func withCalendars(cmd *cobra.Command, g *globals, args []string, use func(conte
 }
 
 func listEvents(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, all []jobs.Calendar, span agenda.Span, deleted bool) error {
+	var problems []agenda.Problem
 	each := func(use func(jobs.Event) error) error {
 		for _, c := range all {
 			if span.From.IsZero() && span.To.IsZero() {
@@ -167,7 +168,8 @@ func listEvents(ctx context.Context, cmd *cobra.Command, g *globals, s *store.St
 			if err != nil {
 				return err
 			}
-			within := a.Within(span)
+			within, wrong := a.Within(span)
+			problems = append(problems, wrong...)
 			for _, e := range events {
 				if !within[e.ID] {
 					continue
@@ -182,9 +184,9 @@ func listEvents(ctx context.Context, cmd *cobra.Command, g *globals, s *store.St
 	if g.json {
 		found := []jobs.Event{}
 		err := each(func(e jobs.Event) error { found = append(found, e); return nil })
-		return errors.Join(err, printJSON(cmd, found))
+		return cmp.Or(errors.Join(err, printJSON(cmd, found)), notUnderstood(cmd, problems))
 	}
-	return tabulateEvents(cmd.OutOrStdout(), each)
+	return cmp.Or(tabulateEvents(cmd.OutOrStdout(), each), notUnderstood(cmd, problems))
 }
 
 // shownEvent is what a line says of an event.
@@ -250,13 +252,18 @@ func listOccurrences(ctx context.Context, cmd *cobra.Command, g *globals, s *sto
 	return notUnderstood(cmd, problems)
 }
 
-// notUnderstood names what could not be read on stderr, and fails if there is such.
+// notUnderstood names what could not be read, and what was read in an odd way, on
+// stderr, and fails if there is something of the first kind.
 func notUnderstood(cmd *cobra.Command, problems []agenda.Problem) error {
+	missing := 0
 	for _, p := range problems {
 		cmd.PrintErrln("headroom:", term.Clean(p.String()))
+		if !p.Notice {
+			missing++
+		}
 	}
-	if len(problems) > 0 {
-		return fmt.Errorf("%d events are not fully understood; the rest is complete", len(problems))
+	if missing > 0 {
+		return fmt.Errorf("%d events are not fully understood; the rest is complete", missing)
 	}
 	return nil
 }
@@ -274,9 +281,5 @@ func whenCell(w agenda.When) string {
 	if w.Date != "" {
 		return w.Date
 	}
-	zone, err := time.LoadLocation(w.Zone)
-	if err != nil {
-		zone = time.UTC
-	}
-	return term.TimeIn(w.Time, zone)
+	return term.TimeIn(w.Time, w.Local().Location())
 }

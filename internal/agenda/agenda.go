@@ -12,10 +12,12 @@ import (
 // An Agenda is the events of one calendar. Make it with [New].
 type Agenda struct {
 	calendar jobs.Calendar
-	zone     *time.Location
-	singles  []*event  // without repetition; exceptions whose series is not there among them
-	series   []*series // by id
+	zone     *time.Location // in which days begin
+	zoneless bool           // the calendar's own zone is not known
+	singles  []*event       // without repetition; exceptions whose series is not there among them
+	series   []*series      // by id
 	problems []Problem
+	odd      []oddZone
 }
 
 // A series is an event that repeats, with the occurrences that differ from it.
@@ -29,6 +31,7 @@ type Problem struct {
 	Calendar string `json:"calendar"`
 	Event    string `json:"event"`
 	Text     string `json:"text"`
+	Notice   bool   `json:"notice,omitempty"` // nothing is missing: it says how something odd is read
 }
 
 func (p Problem) String() string {
@@ -41,11 +44,9 @@ func (p Problem) String() string {
 // New reads the events of a calendar. Tombstones count for nothing. Days begin in
 // the calendar's zone, or in UTC where it has none that is known.
 func New(c jobs.Calendar, events []jobs.Event) *Agenda {
-	a := &Agenda{calendar: c}
-	var err error
-	if a.zone, err = time.LoadLocation(c.TimeZone); err != nil {
-		a.zone = time.UTC
-		a.problems = append(a.problems, a.problem("", fmt.Errorf("its time zone, taken for UTC: %w", err)))
+	a := &Agenda{calendar: c, zone: time.UTC}
+	if c.TimeZone != "" {
+		a.readZone()
 	}
 	masters := map[string]*series{}
 	var exceptions []*event
@@ -75,6 +76,7 @@ func New(c jobs.Calendar, events []jobs.Event) *Agenda {
 			a.singles = append(a.singles, e)
 		}
 	}
+	a.problems = append(a.problems, a.oddZones()...)
 	slices.SortFunc(a.series, func(x, y *series) int { return strings.Compare(x.stored.ID, y.stored.ID) })
 	return a
 }

@@ -1,7 +1,6 @@
 package agenda
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -33,6 +32,22 @@ func (w When) in(zone *time.Location) time.Time {
 	return instant(day, zone)
 }
 
+// Local is the moment by the clocks of its zone; of a day, its beginning in UTC.
+func (w When) Local() time.Time { return w.in(time.UTC).In(w.location()) }
+
+// location is the zone of a moment.
+func (w When) location() *time.Location {
+	if zone, ok := location(w.Zone); ok {
+		return zone
+	}
+	return time.UTC
+}
+
+// addDays is a day so many days later.
+func (w When) addDays(n int) When {
+	return When{Date: w.in(time.UTC).AddDate(0, 0, n).Format(dayLayout)}
+}
+
 // An event is a stored event whose times are understood.
 type event struct {
 	calendar.Event
@@ -60,25 +75,21 @@ func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 		e.OriginalStartTime = originalOf(stored)
 	}
 	if e.OriginalStartTime != nil {
-		if e.original, err = a.when(e.OriginalStartTime); err != nil {
+		if e.original, err = a.when(stored.ID, e.OriginalStartTime); err != nil {
 			return nil, fmt.Errorf("original start: %w", err)
 		}
 	}
 	if stored.Cancelled() {
 		return e, nil
 	}
-	if e.start, err = a.when(e.Start); err != nil {
+	if e.start, err = a.when(stored.ID, e.Start); err != nil {
 		return nil, fmt.Errorf("start: %w", err)
 	}
-	if e.end, err = a.when(e.End); err != nil || (e.end.Date == "") != (e.start.Date == "") {
-		e.end = e.start
-	}
+	e.end = a.endOf(e)
 	if e.zone = time.UTC; !e.allDay() {
-		e.zone, err = time.LoadLocation(cmp.Or(e.start.Zone, a.zone.String()))
+		e.zone = e.start.location()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("time zone of the start: %w", err)
-	}
+	a.readLists(e)
 	return e, nil
 }
 
@@ -88,6 +99,19 @@ func timeOf(text string) calendar.EventDateTime {
 		return calendar.EventDateTime{Date: text}
 	}
 	return calendar.EventDateTime{DateTime: text}
+}
+
+// endOf is when an event ends: when it begins, where Google names no end after that;
+// but a day without any end lasts that day.
+func (a *Agenda) endOf(e *event) When {
+	end, err := a.when(e.stored.ID, e.End)
+	switch {
+	case errors.Is(err, errNoTime) && e.allDay():
+		return e.start.addDays(1)
+	case err != nil || (end.Date != "") != e.allDay() || end.in(time.UTC).Before(e.start.in(time.UTC)):
+		return e.start
+	}
+	return end
 }
 
 // originalOf is the original start of an occurrence that Google's own words leave
@@ -104,8 +128,9 @@ func originalOf(stored jobs.Event) *calendar.EventDateTime {
 
 var errNoTime = errors.New("no time")
 
-// when reads a time of Google's. A moment without an offset is one of its zone's.
-func (a *Agenda) when(t *calendar.EventDateTime) (When, error) {
+// when reads a time of an event as Google gives it. A moment without an offset is one
+// of its zone's.
+func (a *Agenda) when(event string, t *calendar.EventDateTime) (When, error) {
 	switch {
 	case t == nil || t.Date == "" && t.DateTime == "":
 		return When{}, errNoTime
@@ -113,19 +138,16 @@ func (a *Agenda) when(t *calendar.EventDateTime) (When, error) {
 		_, err := time.Parse(dayLayout, t.Date)
 		return When{Date: t.Date}, err
 	}
-	zone := cmp.Or(t.TimeZone, a.zone.String())
 	if at, err := time.Parse(time.RFC3339, t.DateTime); err == nil {
-		return When{Time: at.UTC(), Zone: zone}, nil
+		_, offset := at.Zone()
+		return When{Time: at.UTC(), Zone: a.zoneOf(event, t.TimeZone, fixed(offset)).String()}, nil
 	}
 	wall, err := time.Parse("2006-01-02T15:04:05", t.DateTime)
 	if err != nil {
 		return When{}, err
 	}
-	loc, err := time.LoadLocation(zone)
-	if err != nil {
-		return When{}, err
-	}
-	return When{Time: instant(wall, loc).UTC(), Zone: zone}, nil
+	zone := a.zoneOf(event, t.TimeZone, a.zone)
+	return When{Time: instant(wall, zone).UTC(), Zone: zone.String()}, nil
 }
 
 // instant is when clocks in a zone show what wall, in UTC, says.

@@ -79,7 +79,7 @@ func (f *icsFile) timezones() (all []*ical.Component) {
 		if u.first.IsZero() {
 			u.first, u.last = unused, unused
 		}
-		if zone, err := time.LoadLocation(name); err == nil {
+		if zone, ok := location(name); ok {
 			all = append(all, timezone(zone, u.first, u.last))
 		}
 	}
@@ -99,8 +99,8 @@ func (f *icsFile) when(name string, w When) *ical.Prop {
 		prop.Value = strings.ReplaceAll(w.Date, "-", "")
 		return prop
 	}
-	zone, err := time.LoadLocation(w.Zone)
-	if err != nil || zone == time.UTC || w.Zone == "" {
+	zone := w.location()
+	if zone == time.UTC {
 		prop.Value = w.Time.UTC().Format(utcLayout)
 		return prop
 	}

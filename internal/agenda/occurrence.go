@@ -32,6 +32,15 @@ func (s Span) holds(from, to time.Time) bool {
 	return from.Before(s.To) && (to.After(s.From) || from.Equal(s.From))
 }
 
+// holds reports whether what has such a start and end takes place within a span. A
+// day lasts that day at least.
+func (a *Agenda) holds(span Span, start, end When) bool {
+	if start.Date != "" && end.Date <= start.Date {
+		end = start.addDays(1)
+	}
+	return span.holds(start.in(a.zone), end.in(a.zone))
+}
+
 // Occurrences lists what takes place within a span, by its beginning. Days are
 // those of the calendar's zone. What a series' rule does not let be understood is
 // among the problems; its other occurrences are there.
@@ -39,7 +48,7 @@ func (a *Agenda) Occurrences(span Span) ([]Occurrence, []Problem) {
 	problems := slices.Clone(a.problems)
 	var all []Occurrence
 	add := func(o Occurrence) {
-		if span.holds(o.Start.in(a.zone), o.End.in(a.zone)) {
+		if a.holds(span, o.Start, o.End) {
 			all = append(all, o)
 		}
 	}
@@ -63,47 +72,51 @@ const forever = 200 * 365 * 24 * time.Hour
 
 // Within lists the ids of the stored events that take place within a span, a
 // series if any of its occurrences does. Of a cancelled occurrence it is the
-// original time that counts. A bound that is zero is none.
-func (a *Agenda) Within(span Span) map[string]bool {
-	ids := map[string]bool{}
+// original time that counts. A bound that is zero is none. The problems name the
+// events of which that is not known.
+func (a *Agenda) Within(span Span) (map[string]bool, []Problem) {
+	if span.To.IsZero() {
+		span.To = endOfTime
+	}
+	ids, problems := map[string]bool{}, slices.Clone(a.problems)
 	one := func(e *event) {
-		from, to := e.start.in(a.zone), e.end.in(a.zone)
+		start, end := e.start, e.end
 		if e.stored.Cancelled() {
-			from, to = e.original.in(a.zone), e.original.in(a.zone)
+			start, end = e.original, e.original
 		}
-		ids[e.stored.ID] = (span.To.IsZero() || from.Before(span.To)) && (to.After(span.From) || from.Equal(span.From))
+		ids[e.stored.ID] = a.holds(span, start, end)
 	}
 	for _, e := range a.singles {
 		one(e)
 	}
 	for _, s := range a.series {
-		ids[s.stored.ID] = a.takesPlace(s, span)
+		found, err := a.takesPlace(s, span)
+		if ids[s.stored.ID] = found; err != nil && !found {
+			problems = append(problems, a.problem(s.stored.ID, err))
+		}
 		for _, e := range s.exceptions {
 			one(e)
 		}
 	}
-	return ids
+	return ids, problems
 }
 
+// endOfTime is after all that takes place.
+var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
 // takesPlace looks for an occurrence of a series, in ever longer spans.
-func (a *Agenda) takesPlace(s *series, span Span) bool {
+func (a *Agenda) takesPlace(s *series, span Span) (found bool, err error) {
 	if first := s.start.in(a.zone); span.From.Before(first) {
 		span.From = first
-	}
-	if span.To.IsZero() {
-		span.To = span.From.Add(forever)
 	}
 	for length := 30 * 24 * time.Hour; ; length *= 12 {
 		part := Span{span.From, span.From.Add(min(length, forever))}
 		if part.To.After(span.To) {
 			part.To = span.To
 		}
-		found := false
-		_ = a.expand(s, part, func(o Occurrence) { // what is not understood is told with the occurrences
-			found = found || part.holds(o.Start.in(a.zone), o.End.in(a.zone))
-		})
+		err = a.expand(s, part, func(o Occurrence) { found = found || a.holds(part, o.Start, o.End) })
 		if found || !part.To.Before(span.To) || length > forever {
-			return found
+			return found, err
 		}
 	}
 }
@@ -162,7 +175,7 @@ func (s *series) endOf(t time.Time) When {
 // key tells the occurrences of a series apart, by their original starts.
 func (s *series) key(w When) string {
 	if s.allDay() && w.Date == "" {
-		return w.Time.In(loadOr(w.Zone, time.UTC)).Format(dayLayout)
+		return w.Local().Format(dayLayout)
 	}
 	return w.key()
 }
@@ -180,13 +193,6 @@ func (w When) suffix() string {
 		return strings.ReplaceAll(w.Date, "-", "")
 	}
 	return w.Time.UTC().Format("20060102T150405Z")
-}
-
-func loadOr(name string, or *time.Location) *time.Location {
-	if zone, err := time.LoadLocation(name); err == nil {
-		return zone
-	}
-	return or
 }
 
 // tooManyError says that a series takes place too often within a span.

@@ -1,7 +1,6 @@
 package agenda
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,10 +22,12 @@ type line struct {
 }
 
 func readLine(text string) (line, error) {
-	head, value, ok := strings.Cut(strings.TrimSpace(text), ":")
-	if !ok {
+	text = strings.TrimSpace(text)
+	colon := strings.LastIndexByte(text, ':') // no value has one, but odd zones do
+	if colon < 0 {
 		return line{}, fmt.Errorf("recurrence %q has no value", text)
 	}
+	head, value := text[:colon], text[colon+1:]
 	name, params, _ := strings.Cut(head, ";")
 	l := line{name: strings.ToUpper(name), params: map[string]string{}, value: strings.TrimSpace(value)}
 	for param := range strings.SplitSeq(params, ";") {
@@ -207,8 +208,8 @@ func (s *series) date(text, zone string) (time.Time, error) {
 	case strings.HasSuffix(text, "Z"):
 		own = time.UTC
 	case zone != "":
-		if own, err = time.LoadLocation(cmp.Or(zone, "UTC")); err != nil {
-			return time.Time{}, err
+		if named, ok := location(zone); ok { // if not, it is the series' own
+			own = named
 		}
 	}
 	return instant(wall, own).In(s.zone), nil

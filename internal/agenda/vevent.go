@@ -22,7 +22,7 @@ func (f *icsFile) event(e *event, uid string) *ical.Component {
 		text(ical.PropUID, e.stored.ID+"@google.com")
 	}
 	f.time(c, ical.PropDateTimeStart, e.start)
-	if e.end != e.start && !e.EndTimeUnspecified {
+	if e.end.in(time.UTC).After(e.start.in(time.UTC)) && !e.EndTimeUnspecified {
 		f.time(c, ical.PropDateTimeEnd, e.end)
 	}
 	c.Props.SetDateTime(ical.PropDateTimeStamp, stamp(e.stored, e.Created))

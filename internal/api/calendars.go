@@ -42,7 +42,7 @@ type CalendarPath struct {
 // the events that it comes from.
 type Occurrences struct {
 	Page[agenda.Occurrence]
-	Problems []agenda.Problem `json:"problems" nullable:"false" doc:"Events that are not understood, and missing or incomplete here."`
+	Problems []agenda.Problem `json:"problems" nullable:"false" doc:"Events that are not understood, and missing or incomplete here; and notices, which say how something odd was read."`
 }
 
 func (a *API) addCalendars() {

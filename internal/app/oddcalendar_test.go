@@ -1,0 +1,102 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"headroom/internal/agenda"
+	"headroom/internal/fakegoogle"
+)
+
+// command runs the command as a user does.
+func (r *rig) command(path string, args ...string) (stdout, stderr string, code int) {
+	r.t.Helper()
+	var out, problems bytes.Buffer
+	cmd := exec.CommandContext(r.t.Context(), path, append(args, "--config", r.config)...)
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err := cmd.Run(); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			r.t.Fatal(err)
+		}
+		code = exit.ExitCode()
+	}
+	return out.String(), problems.String(), code
+}
+
+// oddEvents are events as Google gives some out.
+const (
+	oddZone    = `{"id":"oddzone","status":"confirmed","start":{"dateTime":"2026-12-01T09:00:00+02:00","timeZone":"GMT+02:00"},"end":{"dateTime":"2026-12-01T10:00:00+02:00","timeZone":"GMT+02:00"},"recurrence":["RRULE:FREQ=DAILY;COUNT=2"]}`
+	customZone = `{"id":"customzone","status":"confirmed","start":{"dateTime":"2026-12-01T09:00:00+02:00","timeZone":"Custom/Foo"},"end":{"dateTime":"2026-12-01T10:00:00+02:00","timeZone":"Custom/Foo"}}`
+	endsEarly  = `{"id":"endsearly","status":"confirmed","start":{"dateTime":"2026-12-01T09:00:00Z"},"end":{"dateTime":"2026-12-01T08:00:00Z"}}`
+	noEnd      = `{"id":"noend","status":"confirmed","start":{"date":"2026-12-02"}}`
+	noTime     = `{"id":"notime","status":"confirmed","start":{"dateTime":"noon"},"end":{"dateTime":"noon"}}`
+)
+
+func TestOddEventsAreRead(t *testing.T) {
+	t.Parallel()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	c := r.diary(ann, 0)
+	for _, event := range []string{oddZone, customZone, endsEarly, noEnd} {
+		if _, err := c.Put(json.RawMessage(event)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.calendars(r.run().Store())
+	span := []string{"--from", "2026-12-01", "--to", "2026-12-03"}
+	listed := func(code int, args ...string) (out, problems string) {
+		t.Helper()
+		out, problems, got := r.command(path, append(append([]string{"calendar", "events", ann}, args...), span...)...)
+		if got != code {
+			t.Errorf("events %s: exit %d, want %d: %s", strings.Join(args, " "), got, code, problems)
+		}
+		return out, problems
+	}
+
+	out, notices := listed(0, "--expand", "--json")
+	var found []agenda.Occurrence
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		t.Fatal(err)
+	}
+	lasts := map[string]string{}
+	for _, o := range found {
+		lasts[o.ID] = o.Start.Date + o.End.Date
+		if o.Start.Date == "" {
+			lasts[o.ID] = o.Start.Time.Format("02T15:04") + o.End.Time.Format("-15:04")
+		}
+	}
+	for id, want := range map[string]string{
+		"oddzone_20261201T070000Z": "01T07:00-08:00", "oddzone_20261202T070000Z": "02T07:00-08:00", "customzone": "01T07:00-08:00",
+		"endsearly": "01T09:00-09:00", "noend": "2026-12-022026-12-03",
+	} {
+		if lasts[id] != want {
+			t.Errorf("%s lasts %q, want %s", id, lasts[id], want)
+		}
+	}
+	for _, zone := range []string{`"GMT+02:00"`, `"Custom/Foo"`} {
+		if strings.Count(notices, zone) != 1 {
+			t.Errorf("want one notice of %s:\n%s", zone, notices)
+		}
+	}
+	if out, _ := listed(0, "--json"); strings.Count(out, `"calendar":`) != 4 {
+		t.Errorf("events between --from and --to, of which there are 4:\n%s", out)
+	}
+
+	if _, err := c.Put(json.RawMessage(noTime)); err != nil {
+		t.Fatal(err)
+	}
+	r.calendars(r.open())
+	for _, args := range [][]string{{}, {"--json"}, {"--expand"}} {
+		if _, problems := listed(1, args...); !strings.Contains(problems, `event notime of calendar ann@example.com: start: parsing time "noon"`) {
+			t.Errorf("events %q do not say what they leave out, and why:\n%s", args, problems)
+		}
+	}
+}
