@@ -16,6 +16,9 @@ var (
 	ErrSliceDone = errors.New("the slice was completed before")
 	// ErrHeld says that another run of the job still holds its lease.
 	ErrHeld = errors.New("another run holds the job's lease")
+	// ErrNoRoom says that the store's disk is full. Nothing of what was to be
+	// written counts, and the same write succeeds once there is room.
+	ErrNoRoom = errors.New("the disk is full")
 	// ErrNotFound says that there is no such account or job.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the account exists already.

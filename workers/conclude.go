@@ -111,6 +111,10 @@ func (s *slice) waitForQuota(ctx context.Context, end ending) error {
 		s.log.Warn("Google refuses calls for quota; the job waits and comes back by itself",
 			zap.String("job", s.job.ID), zap.String("for", end.why), zap.Time("until", until))
 	}
+	if end.label == diskLabel && s.job.Refusals == 0 {
+		s.log.Error("the store's disk is full; the job waits and goes on once there is room",
+			zap.String("job", s.job.ID), zap.String("for", end.why))
+	}
 	return s.park(ctx, jobs.Park{For: end.why, Until: until, Refused: true}, time.Until(until))
 }
 

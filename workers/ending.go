@@ -55,6 +55,10 @@ func breaks(err error) *ending {
 	if errors.Is(err, jobs.ErrStale) {
 		return &ending{how: lost, err: err}
 	}
+	if errors.Is(err, jobs.ErrNoRoom) {
+		// Nothing is wrong with the job, however long it takes to make room.
+		return &ending{how: refused, label: diskLabel, why: clip(err.Error()), wait: roomWait, until: time.Now().Add(roomWait)}
+	}
 	return &ending{how: broke, why: err.Error(), err: err}
 }
 
@@ -124,6 +128,13 @@ const googleLabel = "google"
 
 // ledgerLabel is the same where the ledger gave no answer.
 const ledgerLabel = "ledger-unavailable"
+
+// diskLabel is the same where the store's disk is full, and roomWait how long a job
+// waits at first before it looks whether there is room.
+const (
+	diskLabel = "disk-full"
+	roomWait  = 2 * time.Second
+)
 
 // boundText says for people which part of a limit bound.
 func boundText(b quota.Bound) string {

@@ -51,7 +51,7 @@ func (b blobs) path(sha string) string { return filepath.Join(b.root, sha[:2], s
 // another length is what a disk made of a crash, and is replaced.
 func (b blobs) put(fill func(io.Writer) error) (sha string, err error) {
 	d := &draft{tmp: b.tmp(), sum: sha256.New()}
-	defer func() { err = errors.Join(err, d.drop()) }()
+	defer func() { err = noRoom(b.root, errors.Join(err, d.drop())) }()
 	if err := fill(d); err != nil {
 		return "", err
 	}
@@ -84,6 +84,11 @@ type draft struct {
 
 // Write implements [io.Writer].
 func (d *draft) Write(p []byte) (int, error) {
+	n, err := d.write(p)
+	return n, noRoom(filepath.Dir(d.tmp), err)
+}
+
+func (d *draft) write(p []byte) (int, error) {
 	if d.file == nil && len(d.start)+len(p) > inMemory {
 		if err := d.open(); err != nil {
 			return 0, err

@@ -35,6 +35,9 @@ func openDB(path string, conns int, pragmas ...string) (*sql.DB, error) {
 		"journal_mode(WAL)",
 		"synchronous(NORMAL)",
 		"foreign_keys(1)",
+		// Not in files of a folder that TMPDIR names, on a disk that nobody has an
+		// eye on.
+		"temp_store(MEMORY)",
 	}, pragmas...)
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": pragmas}
 	dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: query.Encode()}
@@ -121,8 +124,9 @@ func explain(path string, err error) error {
 		return fmt.Errorf("store %s is not a SQLite database; choose another path: %w", path, err)
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
 		return fmt.Errorf("store %s cannot be written; check the owner of the file and its folder: %w", path, err)
-	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("store %s: the disk is full: %w", path, err)
+	}
+	if full(err) {
+		return fmt.Errorf("store %s: %w", path, noRoom(filepath.Dir(path), err))
 	}
 	return fmt.Errorf("migrate store %s: %w", path, err)
 }

@@ -79,7 +79,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 		}
 	}()
 	if err := s.prepare(path, opts.Existing, &made); err != nil {
-		return nil, err
+		return nil, noRoom(filepath.Dir(path), err)
 	}
 	if s.writer, err = openDB(path, 1); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if err := migrate(ctx, s.writer, path, s.log); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.line = newWriter(context.WithoutCancel(ctx), s.writer, s.log)
+	s.line = newWriter(context.WithoutCancel(ctx), s.writer, path, s.log)
 	if s.reader, err = openDB(path, readers, "query_only(1)"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -35,8 +35,9 @@ var errClosed = errors.New("the store is closed")
 // its own, so that one that fails undoes nothing of the others. Nobody is
 // answered before the transaction is committed.
 type writer struct {
-	db  *sql.DB // one connection
-	log *zap.Logger
+	db   *sql.DB // one connection
+	path string  // of the database
+	log  *zap.Logger
 
 	mu      sync.Mutex
 	waiting [inLine + 1][]*operation
@@ -55,8 +56,8 @@ type operation struct {
 }
 
 // newWriter starts a writer; ctx is for its own statements, and must not end.
-func newWriter(ctx context.Context, db *sql.DB, log *zap.Logger) *writer {
-	w := &writer{db: db, log: log, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+func newWriter(ctx context.Context, db *sql.DB, path string, log *zap.Logger) *writer {
+	w := &writer{db: db, path: path, log: log, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go w.run(ctx)
 	return w
 }
@@ -71,12 +72,12 @@ func (w *writer) do(ctx context.Context, u urgency, fn func(context.Context, *tx
 	}
 	select {
 	case err := <-op.done:
-		return err
+		return w.noRoom(err)
 	case <-ctx.Done():
 		if w.leave(u, op) {
 			return fmt.Errorf("wait for the turn to write: %w", ctx.Err())
 		}
-		return <-op.done
+		return w.noRoom(<-op.done)
 	}
 }
 
