@@ -159,8 +159,9 @@ type Log struct {
 // otherwise.
 const DefaultPath = "headroom.yaml"
 
-// DefaultPrices are the price lists of a project that names none.
-var DefaultPrices = []string{"gmail-2026-05", "calendar-2026-05"}
+// DefaultPrices are the price lists of a project that names none: the most expensive
+// of those that may hold for it, so that the ledger never counts less than Google.
+var DefaultPrices = []string{"gmail-2026-10", "calendar-2026-05"}
 
 // Default returns the settings of an installation that sets nothing, without
 // those that follow from others: see [Config.Completed]. It has no Google Cloud

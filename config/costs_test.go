@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"headroom/config"
@@ -87,29 +86,29 @@ func TestWrongCostsAndBudgetsAreAllNamed(t *testing.T) {
           weekly_units: 7
     other:
       budget:
-        gmail-2026-05: {daily_units: 0, hard: true}
+        gmail-2026-10: {daily_units: 0, hard: true}
         calendar-2026-05: {at_end: stop, ahead: 0, hard: true}
 `)
 	_, err := config.Load(config.Options{Path: path, Set: []string{
-		"google.projects.other.costs.gmail-2026-05.gmail.users.stop={full",
-		"google.projects.other.costs.gmail-2026-05.gmail.users.stop=",
-		"google.projects.other.budget.gmail-2026-05=5",
+		"google.projects.other.costs.gmail-2026-10.gmail.users.stop={full",
+		"google.projects.other.costs.gmail-2026-10.gmail.users.stop=",
+		"google.projects.other.budget.gmail-2026-10=5",
 	}})
 	var invalid *config.InvalidError
 	if !errors.As(err, &invalid) {
 		t.Fatalf("Load = %v, want an InvalidError", err)
 	}
-	got := strings.Split(strings.ReplaceAll(errors.Join(invalid.Problems...).Error(), path, "F"), "\n")
+	got := unplaced(invalid)
 	const costs, rule = "google.projects.main.costs.gmail-2026-10.", "must be from 1 to 2147483647 units, not "
 	want := []string{
-		`F:10: ` + costs + `gmail.users.watch: must be a whole number, not "cheap"`,
-		`F:11: ` + costs + `gmail.users.drafts.get.full: must be a whole number, not "dear"`,
-		`F:12: ` + costs + `gmail.users.drafts.list: must be a whole number, not a list`,
-		`F:21: google.projects.main.budget.gmail-2026-10.hard: must be true or false, not "perhaps"`,
-		`F:22: google.projects.main.budget.gmail-2026-10.weekly_units: is no setting that Headroom knows`,
-		`--set google.projects.other.costs.gmail-2026-05.gmail.users.stop: must be a number of units or {format: units}, not "{full"`,
-		`--set google.projects.other.costs.gmail-2026-05.gmail.users.stop: must not be empty`,
-		`--set google.projects.other.budget.gmail-2026-05: is no setting that Headroom knows`,
+		costs + `gmail.users.watch: must be a whole number, not "cheap"`,
+		costs + `gmail.users.drafts.get.full: must be a whole number, not "dear"`,
+		costs + `gmail.users.drafts.list: must be a whole number, not a list`,
+		`google.projects.main.budget.gmail-2026-10.hard: must be true or false, not "perhaps"`,
+		`google.projects.main.budget.gmail-2026-10.weekly_units: is no setting that Headroom knows`,
+		`google.projects.other.costs.gmail-2026-10.gmail.users.stop: must be a number of units or {format: units}, not "{full"`,
+		`google.projects.other.costs.gmail-2026-10.gmail.users.stop: must not be empty`,
+		`google.projects.other.budget.gmail-2026-10: is no setting that Headroom knows`,
 		`google.projects.main.limits.gmail-2026-10.project_minute: must be a number of units, or 0 for the list's own`,
 		costs + `gmail.users.getProfile: ` + rule + `3000000000`,
 		costs + `gmail.users.messages.get.full: ` + rule + `0`,
@@ -121,7 +120,7 @@ func TestWrongCostsAndBudgetsAreAllNamed(t *testing.T) {
 		`google.projects.other.budget.calendar-2026-05.at_end: must be one of pause, alert, go_on, not "stop"`,
 		`google.projects.other.budget.calendar-2026-05.hard: needs at_end: pause, or there is nothing to bind`,
 		`google.projects.other.budget.calendar-2026-05.ahead: must be a share of the budget above 0 and at most 1 (not paced), not 0`,
-		`google.projects.other.budget.gmail-2026-05.hard: needs daily_units beside it, or there is nothing to bind`,
+		`google.projects.other.budget.gmail-2026-10.hard: needs daily_units beside it, or there is nothing to bind`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)

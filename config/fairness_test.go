@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"headroom/config"
@@ -46,7 +45,7 @@ fairness:
 		"fairness.classes.c.weight: must be from 0.001 to 1000, or 0 for 1, not -2",
 		`fairness.tenants.t.class: "d" is not among fairness.classes`,
 	}
-	if diff := cmp.Diff(want, strings.Split(errors.Join(invalid.Problems...).Error(), "\n")); diff != "" {
+	if diff := cmp.Diff(want, unplaced(invalid)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }

@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -26,6 +28,27 @@ var tenantType = reflect.TypeFor[Tenant]()
 // dotted lists what names stand for that may hold dots. One part of a key follows
 // them.
 var dotted = map[reflect.Type]bool{tenantType: true, reflect.TypeFor[TenantSchedule](): true, reflect.TypeFor[AccountSchedule](): true}
+
+// projectType is what the names of Google Cloud projects stand for.
+var projectType = reflect.TypeFor[Project]()
+
+// splitProject finds in the parts of a key which of them are the name of a project,
+// as there are such with dots (example.com:mail): the longest one that there is
+// already, or else the shortest one behind which a setting of a project follows.
+func splitProject(projects reflect.Value, key []string) []string {
+	named := func(n int) []string { return append([]string{strings.Join(key[:n], ".")}, key[n:]...) }
+	for n := len(key) - 1; n > 0; n-- {
+		if split := named(n); projects.MapIndex(reflect.ValueOf(split[0])).IsValid() {
+			return split
+		}
+	}
+	for n := 1; n < len(key); n++ {
+		if typeBelow(projectType, key[n]) != nil {
+			return named(n)
+		}
+	}
+	return key
+}
 
 // costType is a setting of its own, although it is a struct.
 var costType = reflect.TypeFor[Cost]()
@@ -75,6 +98,9 @@ func set(v reflect.Value, key []string, text string) error {
 	case v.Kind() == reflect.Map && len(key) > 0:
 		if v.Type().Elem() == costType {
 			key = []string{strings.Join(key, ".")} // the dots are the method's
+		}
+		if v.Type().Elem() == projectType {
+			key = splitProject(v, key)
 		}
 		if last := len(key) - 1; dotted[v.Type().Elem()] && last > 0 {
 			key = []string{strings.Join(key[:last], "."), key[last]}
@@ -134,14 +160,25 @@ func setLeaf(v reflect.Value, text string) error {
 var errUnknownKey = errors.New("is no setting that Headroom knows")
 
 // applySet sets what KEY=VALUE from the command line says.
-func applySet(cfg *Config, s string) error {
+func applySet(cfg *Config, s string, from *Sources) error {
 	key, text, ok := strings.Cut(s, "=")
 	if !ok {
 		return fmt.Errorf("--set %s: must be of the form key=value", s)
 	}
-	if err := set(reflect.ValueOf(cfg).Elem(), strings.Split(key, "."), text); err != nil {
+	if odd := oddText(key); odd != "" {
+		return fmt.Errorf("--set %s: the name %s", key, odd)
+	}
+	if odd := oddText(text); odd != "" {
+		return fmt.Errorf("--set %s: the value %s", key, odd)
+	}
+	err := set(reflect.ValueOf(cfg).Elem(), strings.Split(key, "."), text)
+	if errors.Is(err, errUnknownKey) {
+		return fmt.Errorf("--set %s: %w%s", key, err, meant(key, Keys()))
+	}
+	if err != nil {
 		return fmt.Errorf("--set %s: %w", key, err)
 	}
+	from.at[key] = fromSet
 	return nil
 }
 
@@ -152,8 +189,11 @@ func EnvName(key string) string {
 }
 
 // serviceLink matches what Kubernetes puts into the environment of every
-// container for a service whose name begins with headroom.
-var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_(TCP|UDP|SCTP)|$)`)
+// container for a service whose name begins with headroom, with the values that it
+// gives. A setting of ours that is misspelt has another value.
+var serviceLink = regexp.MustCompile(`_SERVICE_HOST=[0-9a-fA-F.:]+$|_SERVICE_PORT(_[A-Z0-9_]+)?=\d+$|` +
+	`_PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://[^/]+$|` +
+	`_PORT_\d+_(TCP|UDP|SCTP)_(PROTO=(tcp|udp|sctp)|PORT=\d+|ADDR=[0-9a-fA-F.:]+)$`)
 
 // noSettings are variables of ours that are no settings.
 var noSettings = map[string]bool{
@@ -166,7 +206,7 @@ var noSettings = map[string]bool{
 
 // applyEnviron sets what the environment says. A variable that begins as ours do
 // but is none is a problem, as an unknown key in the file is.
-func applyEnviron(cfg *Config, environ []string) []error {
+func applyEnviron(cfg *Config, environ []string, from *Sources) []error {
 	keys := map[string]string{}
 	for _, key := range Keys() {
 		if !strings.Contains(key, "<") {
@@ -178,13 +218,17 @@ func applyEnviron(cfg *Config, environ []string) []error {
 		name, text, _ := strings.Cut(entry, "=")
 		key, known := keys[name]
 		switch {
-		case !strings.HasPrefix(name, "HEADROOM_") || noSettings[name] || serviceLink.MatchString(name) && !known:
+		case !strings.HasPrefix(name, "HEADROOM_") || noSettings[name] || serviceLink.MatchString(entry) && !known:
+		case known && oddText(text) != "":
+			problems = append(problems, fmt.Errorf("%s: %s: the value %s", name, key, oddText(text)))
 		case known:
 			if err := set(reflect.ValueOf(cfg).Elem(), strings.Split(key, "."), text); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %s: %w", name, key, err))
+				continue
 			}
+			from.at[key] = name
 		default:
-			problems = append(problems, fmt.Errorf("%s: %w", name, errUnknownKey))
+			problems = append(problems, fmt.Errorf("%s: %w%s", name, errUnknownKey, meant(name, slices.Sorted(maps.Keys(keys)))))
 		}
 	}
 	return problems

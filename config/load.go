@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,29 +49,73 @@ func (e *InvalidError) Unwrap() []error { return e.Problems }
 // returns an *[InvalidError] that holds every problem found, or another error
 // when the file cannot be read at all.
 func Load(o Options) (Config, error) {
-	cfg := Default()
+	cfg, _, err := Read(o)
+	return cfg, err
+}
+
+// Read is [Load] that also returns where the settings are from. The problems that it
+// returns tell their places already.
+func Read(o Options) (Config, *Sources, error) {
+	cfg, from := Default(), &Sources{at: map[string]string{}}
 	var problems []error
 	if o.Path != "" {
 		data, err := readFile(o.Path, o.Optional)
 		if err != nil {
-			return Config{}, err
+			return Config{}, from, err
+		}
+		if data != nil {
+			from.File = o.Path
 		}
 		problems = append(problems, decode(&cfg, o.Path, data)...)
+		for line, keys := range keysByLine(data) {
+			for _, key := range keys {
+				if _, known := from.at[key]; !known || line < from.line(key) {
+					from.at[key] = fmt.Sprintf("%s:%d", o.Path, line)
+				}
+			}
+		}
 	}
-	problems = append(problems, applyEnviron(&cfg, o.Environ)...)
+	problems = append(problems, applyEnviron(&cfg, o.Environ, from)...)
 	for _, s := range o.Set {
-		if err := applySet(&cfg, s); err != nil {
+		if err := applySet(&cfg, s, from); err != nil {
 			problems = append(problems, err)
 		}
 	}
 	cfg.complete()
-	if err := cfg.Validate(); err != nil {
-		problems = append(problems, flatten(err)...)
-	}
+	problems = append(problems, from.located(cfg)...)
 	if len(problems) > 0 {
-		return Config{}, &InvalidError{Problems: problems}
+		return Config{}, from, &InvalidError{Problems: problems}
 	}
-	return cfg, nil
+	return cfg, from, nil
+}
+
+// line is the line of the file in which a key stands that the file has.
+func (s *Sources) line(key string) int {
+	at := s.at[key]
+	n, _ := strconv.Atoi(at[strings.LastIndex(at, ":")+1:])
+	return n
+}
+
+// located is what is wrong with values, each with its place. What is odd about a text
+// is told instead of what follows from it.
+func (s *Sources) located(cfg Config) []error {
+	odd := oddValues(reflect.ValueOf(cfg), "")
+	var problems []error
+	for _, key := range slices.Sorted(maps.Keys(odd)) {
+		problems = append(problems, odd[key])
+	}
+	if err := cfg.Validate(); err != nil {
+		for _, p := range flatten(err) {
+			key, _, _ := strings.Cut(p.Error(), ": ")
+			if odd[key] == nil {
+				problems = append(problems, p)
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return s.Locate(&InvalidError{Problems: problems}).(*InvalidError).Problems
 }
 
 func readFile(path string, optional bool) ([]byte, error) {
@@ -154,11 +200,14 @@ func typeProblem(file, text string, keys map[int][]string) error {
 		key = on[len(on)-1]
 	}
 	if f := unknownForm.FindStringSubmatch(what); f != nil {
-		what = errUnknownKey.Error()
 		for _, k := range keys[line] {
 			if k == f[1] || strings.HasSuffix(k, "."+f[1]) {
 				key = k
 			}
+		}
+		what = errUnknownKey.Error() + meant(key, Keys())
+		if odd := oddText(f[1]); odd != "" {
+			what = "the name " + odd
 		}
 	} else if u := unreadForm.FindStringSubmatch(what); u != nil {
 		what = unread(u[1], u[2], u[3])
@@ -179,7 +228,16 @@ func unread(tag, value, goType string) string {
 		value = map[string]string{"!!map": "a section", "!!seq": "a list"}[tag]
 		return fmt.Sprintf("must be %s, not %s", wanted, value)
 	}
+	if tag == "!!str" && wanted != "a text" && !strings.HasPrefix(wanted, "a section") && plain(value) {
+		return fmt.Sprintf("must be %s, not the text %q; leave out the quotes", wanted, value)
+	}
 	return fmt.Sprintf("must be %s, not %q", wanted, value)
+}
+
+// plain reports whether a text would be something else without the quotes around it.
+func plain(value string) bool {
+	var node yaml.Node
+	return yaml.Unmarshal([]byte(value), &node) == nil && len(node.Content) == 1 && node.Content[0].ShortTag() != "!!str"
 }
 
 // keysByLine maps the lines of a document to the dotted keys that stand, or

@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"headroom/config"
@@ -52,7 +51,7 @@ func TestWrongPushIsNamed(t *testing.T) {
 		if !ok {
 			t.Fatalf("Load = %v, want an InvalidError", err)
 		}
-		if diff := cmp.Diff(want, strings.Split(errors.Join(invalid.Problems...).Error(), "\n")); diff != "" {
+		if diff := cmp.Diff(want, unplaced(invalid)); diff != "" {
 			t.Errorf("problems of %s (-want +got):\n%s", text, diff)
 		}
 	}

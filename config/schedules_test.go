@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -93,7 +92,7 @@ schedules:
 		"schedules.reconciliation.tenants.a b.spec: " + form + "(a zone has a key of its own)",
 		"schedules.tea: must be one of mail-sync, calendar-sync, watch-renewal, reconciliation",
 	}
-	if diff := cmp.Diff(want, strings.Split(errors.Join(invalid.Problems...).Error(), "\n")); diff != "" {
+	if diff := cmp.Diff(want, unplaced(invalid)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }

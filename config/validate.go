@@ -56,8 +56,9 @@ func (p *problems) oneOf(key, value string, allowed ...string) {
 	p.check(slices.Contains(allowed, value), key, "must be one of %s, not %q", strings.Join(allowed, ", "), value)
 }
 
-// projectName is what the ledger's keys and a shell's command line can carry.
-var projectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+// projectName is what the ledger's keys and a shell's command line can carry. Ids of
+// Google's that belong to a domain are such: example.com:mail.
+var projectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,126}$`)
 
 func (g Google) validate(p *problems) {
 	if g.Endpoint != "" {
@@ -68,7 +69,7 @@ func (g Google) validate(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(g.Projects)) {
 		key := "google.projects." + name
 		p.check(projectName.MatchString(name), key,
-			"the name must begin with a letter or digit and hold at most 63 letters, digits, dots, dashes and underscores")
+			"the name must begin with a letter or digit and hold at most 127 letters, digits, dots, colons, dashes and underscores")
 		g.Projects[name].validate(p, key)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/dustin/go-humanize"
@@ -72,6 +73,9 @@ func moment(text string, zone *time.Location) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
+	if t, err := time.Parse(term.TimeLayout, text); err == nil {
+		return t, nil
+	}
 	t, err := time.ParseInLocation(time.DateOnly, text, zone)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s is no time; give a day such as 2025-01-31, or a moment such as 2025-01-31T12:00:00+01:00", text)
@@ -87,10 +91,10 @@ func filterText(f jobs.Filter) string {
 		add("newest %d", f.First)
 	}
 	if !f.After.IsZero() {
-		add("from %s", f.After.Format(time.RFC3339))
+		add("from %s", term.Time(f.After))
 	}
 	if !f.Before.IsZero() {
-		add("before %s", f.Before.Format(time.RFC3339))
+		add("before %s", term.Time(f.Before))
 	}
 	for _, label := range f.Labels {
 		add("label %s", label)

@@ -87,7 +87,7 @@ func TestWrongUsageIsCode2AndOneLine(t *testing.T) {
 
 func TestConfigCheckListsAllProblems(t *testing.T) {
 	s := newSite(t, realRedis.URL())
-	if r := s.headroom("config", "check"); r.code != 0 || r.stdout != "the settings are valid\n" {
+	if r := s.headroom("config", "check"); r.code != 0 || r.stdout != "the settings of "+s.file+" are valid\n" {
 		t.Errorf("config check = %+v", r)
 	}
 	bad := "redis: {url: nowhere}\nworker: {in_flight: 0, slice: 5}\ncolour: blue\ngoogle: {projects: {p: {prices: [gmail-1999]}}}\n"
@@ -116,6 +116,80 @@ func TestConfigCheckListsAllProblems(t *testing.T) {
 	r = s.headroom("run")
 	r.fails(t, 2, "worker.in_flight")
 	r.fails(t, 2, "colour")
+}
+
+func TestConfigCheckFindsWhatRunRefuses(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	notKey := filepath.Join(s.dir, "key.json")
+	if err := os.WriteFile(notKey, []byte(`{"type": "authorized_user"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct{ file, want string }{
+		"no such key file":     {"google: {projects: {\n  main: {credentials: /nowhere/key.json}}}", "F:2: google.projects.main.credentials: read the service account's key: open /nowhere/key.json: no such file"},
+		"no key":               {"google:\n  projects: {main: {credentials: " + notKey + "}}", "F:2: google.projects.main.credentials: "},
+		"no credentials":       {"google:\n  projects:\n    example.com:mail: {}", "F:3: google.projects.example.com:mail.credentials: must name the key file"},
+		"no project":           {"scale: 1", "F: google.projects: must name at least one"},
+		"no project below":     {"google:\n  endpoint: http://127.0.0.1:1", "F:1: google.projects: must name at least one"},
+		"unknown price list":   {"google:\n  endpoint: http://127.0.0.1:1\n  projects:\n    main:\n      prices: [gmail-1999]", `F:5: google.projects.main.prices: unknown price list "gmail-1999"`},
+		"unknown method":       {"google: {endpoint: 'http://h', projects: {main: {prices: [gmail-legacy],\n costs: {gmail-legacy: {gmail.fetch: 1}}}}}", "F:2: google.projects.main.costs.gmail-legacy.gmail.fetch: "},
+		"the store's a folder": {"google: {endpoint: 'http://h', projects: {main: {}}}\nstore: {path: " + s.dir + "}", "F:2: store.path: " + s.dir + " is a folder"},
+		"blobs are a file":     {"google: {endpoint: 'http://h', projects: {main: {}}}\nstore: {blobs: " + notKey + "}", "F:2: store.blobs: " + notKey + " is a file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(s.file, []byte(row.file+"\nredis: {url: \""+realRedis.URL()+"\"}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Replace(row.want, "F:", s.file+":", 1)
+			r := s.headroom("config", "check")
+			if r.code != 2 || !strings.Contains(r.stdout, want) || !strings.Contains(r.stderr, "the settings of "+s.file+" have 1 problem(s)") {
+				t.Errorf("config check = %+v, want %q", r, want)
+			}
+			if name == "the store's a folder" || name == "blobs are a file" {
+				return // run finds them when it opens the store
+			}
+			s.headroom("run", "--set", "web.listen=127.0.0.1:0").fails(t, 2, want)
+		})
+	}
+	if err := os.WriteFile(s.file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.headroom("config", "check", "--roles", "web,scheduler", "--set", "google.endpoint=", "--set", "google.projects.main.mode=default", "--set", "store.path="+s.dir+"/d/x.db", "--set", "store.blobs="+s.dir+"/b"); r.code != 0 {
+		t.Errorf("config check for a process that calls no Google = %+v", r)
+	}
+	t.Chdir(s.dir)
+	if err := os.Remove(s.file); err != nil {
+		t.Fatal(err)
+	}
+	r := headroom(t, "config", "check")
+	if r.code != 2 || !strings.Contains(r.stdout, "google.projects: must name at least one") || !strings.Contains(r.stderr, "of no file: there is no headroom.yaml here; name one with --config") {
+		t.Errorf("config check without a file = %+v", r)
+	}
+	got := decode[verdict](t, headroom(t, "config", "check", "--json", "--set", "google.endpoint=http://127.0.0.1:1", "--set", "google.projects.example.com:mail.mode=adaptive"))
+	if !got.Valid || got.File != "" {
+		t.Errorf("config check --json = %+v", got)
+	}
+}
+
+func TestProjectsWithDotsAndColons(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	const id = "example.com:mail"
+	with := []string{"--set", "google.projects." + id + ".mode=adaptive", "--set", "google.projects." + id + ".lanes.backfill.ceiling=0.5"}
+	for _, row := range []struct{ args, want string }{
+		{"account add ann@example.com --project " + id, "in project " + id},
+		{"quota prices --project " + id, "gmail-2026"},
+		{"quota set " + id + " sync.ceiling=0.4", "project " + id},
+		{"quota set ann@example.com backfill.ceiling=0.3", "project " + id},
+		{"quota history " + id, "sync.ceiling=0.4"},
+		{"quota show " + id, "project " + id},
+		{"quota show ann@example.com", "in project " + id},
+		{"quota explain ann@example.com", "in project " + id},
+		{"backfill start ann@example.com", "started"},
+		{"config show", "ceiling: 0.5"},
+	} {
+		if r := s.headroom(append(strings.Fields(row.args), with...)...); r.code != 0 || !strings.Contains(r.stdout, row.want) {
+			t.Errorf("%s = %+v, want %q", row.args, r, row.want)
+		}
+	}
 }
 
 func TestConfigShowHidesPasswords(t *testing.T) {

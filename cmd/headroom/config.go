@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -22,25 +23,33 @@ func newConfig(g *globals) *cobra.Command {
 // verdict is what config check says as JSON.
 type verdict struct {
 	Valid    bool     `json:"valid"`
+	File     string   `json:"file"` // that was read; "": none
 	Problems []string `json:"problems"`
 }
 
 func newConfigCheck(g *globals) *cobra.Command {
-	return &cobra.Command{
+	var names []string
+	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the settings and list all problems at once",
-		Long: `Check the settings from file, environment and --set, and list every problem
-with its key, one a line. Nothing is contacted and nothing is written.
+		Long: `Check the settings from file, environment and --set for what headroom run would
+refuse, and list every problem with its place and key, one a line; price lists,
+credentials and the paths of the store are looked at, too. The file that was read is
+named. Nothing is contacted and nothing is written.
 
 Exit codes: 0 valid, 2 not valid.`,
 		Example: "  headroom config check --config headroom.yaml",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			roles, err := app.ParseRoles(names)
+			if err != nil {
+				return usagef("--roles: %w", err)
+			}
 			cfg, err := g.load()
 			if err == nil {
-				_, err = app.Projects(cfg)
+				err = g.from.Locate(bothInvalid(app.CheckSettings(cfg, roles), app.CheckPaths(cfg)))
 			}
-			v := verdict{Valid: err == nil, Problems: []string{}}
+			v := verdict{Valid: err == nil, File: g.from.File, Problems: []string{}}
 			var invalid *config.InvalidError
 			if errors.As(err, &invalid) {
 				for _, p := range invalid.Problems {
@@ -54,7 +63,7 @@ Exit codes: 0 valid, 2 not valid.`,
 					return err
 				}
 			} else if v.Valid {
-				cmd.Println("the settings are valid")
+				cmd.Printf("the settings %s are valid\n", g.origin())
 			}
 			if v.Valid {
 				return nil
@@ -64,9 +73,29 @@ Exit codes: 0 valid, 2 not valid.`,
 					cmd.Println(p)
 				}
 			}
-			return usagef("the settings have %d problem(s); docs/configuration.md lists every key", len(v.Problems))
+			return usagef("the settings %s have %d problem(s); docs/configuration.md lists every key", g.origin(), len(v.Problems))
 		},
 	}
+	cmd.Flags().StringSliceVar(&names, "roles", nil, "check for processes with these `ROLES`: scheduler, worker, web (default all)")
+	return cmd
+}
+
+// bothInvalid joins two checks.
+func bothInvalid(a, b error) error {
+	x, _ := errors.AsType[*config.InvalidError](a)
+	y, _ := errors.AsType[*config.InvalidError](b)
+	if x == nil || y == nil {
+		return cmp.Or(a, b)
+	}
+	return &config.InvalidError{Problems: append(x.Problems, y.Problems...)}
+}
+
+// origin names the file that was read.
+func (g *globals) origin() string {
+	if g.from.File == "" {
+		return "(of no file: there is no " + config.DefaultPath + " here; name one with --config)"
+	}
+	return "of " + g.from.File
 }
 
 func newConfigShow(g *globals) *cobra.Command {

@@ -93,7 +93,7 @@ func TestQuotaSetReachesTheAPIsThatItAppliesTo(t *testing.T) {
 		{[]string{"--limit", "user-minute"}, "gmail calendar"},
 		{[]string{"--limit", quota.LimitUserBytes}, "gmail"},
 		{[]string{"--api", "calendar"}, "calendar"},
-		{[]string{"--prices", "gmail-2026-05"}, "gmail"},
+		{[]string{"--prices", "gmail-2026-10"}, "gmail"},
 	} {
 		got := decode[setJSON](t, s.headroom(append([]string{"quota", "set", "other", "interactive.ceiling=0.9", "--json"}, row.args...)...))
 		var apis []string

@@ -20,6 +20,7 @@ type globals struct {
 	config string
 	set    []string
 	json   bool
+	from   *config.Sources // of the settings, once they are loaded
 }
 
 // newRoot returns the command with all of its subcommands, which print on out.
@@ -74,9 +75,20 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
 		newDemo(g),
 		newFakeGoogle(g),
 	)
+	g.locate(root)
 	root.SetOut(out) // before completion is made, which keeps it
 	explainCompletion(root)
 	return root
+}
+
+// locate makes commands tell where settings stand that only they find wrong.
+func (g *globals) locate(cmd *cobra.Command) {
+	if do := cmd.RunE; do != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return g.from.Locate(do(cmd, args)) }
+	}
+	for _, sub := range cmd.Commands() {
+		g.locate(sub)
+	}
 }
 
 // explainCompletion gives the commands that cobra makes what ours have.
@@ -133,10 +145,11 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 // load reads the settings.
 func (g *globals) load() (config.Config, error) {
 	path := cmp.Or(g.config, os.Getenv("HEADROOM_CONFIG"))
-	cfg, err := config.Load(config.Options{
+	cfg, from, err := config.Read(config.Options{
 		Path: cmp.Or(path, config.DefaultPath), Optional: path == "",
 		Environ: os.Environ(), Set: g.set,
 	})
+	g.from = from
 	if err != nil {
 		return config.Config{}, &usageError{err}
 	}

@@ -84,7 +84,8 @@ func TestBackfillsWithFilters(t *testing.T) {
 	if !started.Created || started.Job.ID != want.BackfillID("ann@example.com") || started.Job.ID == jobs.BackfillID("ann@example.com") {
 		t.Errorf("started = %+v, want the backfill %s", started, want.BackfillID("ann@example.com"))
 	}
-	text := `newest 100, from 2024-12-31T23:00:00Z, before 2025-02-01T00:00:00Z, label A, label B, query "from:bob", at most 9.5 MiB, with spam and trash, metadata-first`
+	local := func(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05 -07:00") }
+	text := "newest 100, from " + local(time.Date(2024, 12, 31, 23, 0, 0, 0, time.UTC)) + ", before " + local(time.Date(2025, 2, 1, 0, 0, 0, 0, time.UTC)) + `, label A, label B, query "from:bob", at most 9.5 MiB, with spam and trash, metadata-first`
 	// The account's only backfill goes by its name.
 	for _, args := range [][]string{{"show", "ann@example.com"}, {"list"}} {
 		if r := s.headroom(append([]string{"backfill"}, args...)...); !strings.Contains(r.stdout, text) {

@@ -123,12 +123,12 @@ func (a *App) has(role Role) bool { return slices.Contains(a.opts.Roles, role) }
 // comes before what leaves traces, and each thing's undoing is noted when it
 // exists.
 func (a *App) assemble(ctx context.Context) error {
+	if err := CheckSettings(a.cfg, a.opts.Roles); err != nil {
+		return err
+	}
 	projects, err := Projects(a.cfg)
 	if err != nil {
 		return err
-	}
-	if a.has(RoleWorker) && len(projects) == 0 {
-		return errNoProject()
 	}
 	if a.redis, err = connect(ctx, a.cfg.Redis.URL, a.cfg.Worker.Concurrency, a.opts.Log); err != nil {
 		return err

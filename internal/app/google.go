@@ -2,9 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"headroom/config"
@@ -25,18 +22,12 @@ func (a *App) newGoogle() (*google.Google, error) {
 // openGoogle reads the projects' credentials. What is wrong with them is wrong
 // with the settings.
 func openGoogle(cfg config.Config, ledger *quota.Ledger, log *zap.Logger, reg prometheus.Registerer) (*google.Google, error) {
-	projects := make(map[string]google.Project, len(cfg.Google.Projects))
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(cfg.Google.Projects)) {
-		p := cfg.Google.Projects[name]
-		if p.Credentials == "" && cfg.Google.Endpoint == "" {
-			problems = append(problems, fmt.Errorf("google.projects.%s.credentials: "+
-				"must name the key file of a service account, unless google.endpoint names a fake Google", name))
-		}
-		projects[name] = google.Project{Credentials: p.Credentials}
-	}
-	if len(problems) > 0 {
+	if problems := credentialProblems(cfg); len(problems) > 0 {
 		return nil, &config.InvalidError{Problems: problems}
+	}
+	projects := make(map[string]google.Project, len(cfg.Google.Projects))
+	for name, p := range cfg.Google.Projects {
+		projects[name] = google.Project{Credentials: p.Credentials}
 	}
 	g, err := google.New(google.Options{
 		Endpoint: cfg.Google.Endpoint, Ledger: ledger, Projects: projects,

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -83,10 +82,4 @@ func withCosts(list *quota.PriceList, costs config.Costs, key string) (*quota.Pr
 		}
 	}
 	return list, problems
-}
-
-// errNoProject is what a process that calls Google needs to be told.
-func errNoProject() error {
-	return &config.InvalidError{Problems: []error{errors.New(
-		"google.projects: must name at least one Google Cloud project; docs/configuration.md shows how")}}
 }

@@ -130,6 +130,12 @@ func New(o Options) (*Google, error) {
 	return g, nil
 }
 
+// CheckKey reports what is wrong with the key file of a service account.
+func CheckKey(path string) error {
+	_, err := readKey(path)
+	return err
+}
+
 // newBase is a transport for many accounts on few hosts. The bound on a whole
 // call is in its context.
 func newBase() *http.Transport {
