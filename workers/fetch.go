@@ -46,6 +46,9 @@ func (s *slice) awaitDue(ctx, calls context.Context) *ending {
 	if err != nil {
 		return breaks(fmt.Errorf("next item of job %s: %w", s.job.ID, err))
 	}
+	if s.snapshot.Due(time.Now()) && (due.IsZero() || time.Until(due) > inPlace) {
+		return s.readOn(ctx, calls)
+	}
 	if due.IsZero() {
 		if more, end := s.more(ctx, calls); more || end != nil {
 			return end

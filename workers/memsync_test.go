@@ -22,7 +22,7 @@ func (*memStore) EndSync(context.Context, jobs.TaskRef) (jobs.Job, bool, error) 
 	return jobs.Job{}, false, errNoSync
 }
 
-func (*memStore) ExpireCursor(context.Context, jobs.TaskRef) (jobs.Cursor, error) {
+func (*memStore) ExpireCursor(context.Context, jobs.TaskRef, jobs.ReconcileReason) (jobs.Cursor, error) {
 	return jobs.Cursor{}, errNoSync
 }
 
@@ -30,8 +30,16 @@ func (*memStore) AddSnapshot(context.Context, jobs.TaskRef, string, []string, jo
 	return jobs.Snapshot{}, errNoSync
 }
 
-func (*memStore) MergeSnapshot(context.Context, jobs.TaskRef) (jobs.Snapshot, error) {
-	return jobs.Snapshot{}, errNoSync
+func (*memStore) BeginSnapshot(context.Context, jobs.TaskRef, jobs.Profile) (jobs.Cursor, error) {
+	return jobs.Cursor{}, errNoSync
+}
+
+func (*memStore) MergeSnapshot(context.Context, jobs.TaskRef) (jobs.Cursor, error) {
+	return jobs.Cursor{}, errNoSync
+}
+
+func (*memStore) FailSnapshot(context.Context, jobs.TaskRef, string) (jobs.Cursor, error) {
+	return jobs.Cursor{}, errNoSync
 }
 
 func (*memStore) DropSnapshot(context.Context, jobs.TaskRef) (bool, error) { return false, errNoSync }

@@ -51,6 +51,8 @@ type slice struct {
 	labels  []jobs.Label    // of the mailbox, once they were asked for
 	changed bool            // the history that this slice has read is not empty
 	asked   map[string]bool // pages that live sync has asked for
+
+	snapshot jobs.Snapshot // of the whole mailbox, which a sync reads besides
 }
 
 // ProcessTask runs the slice that the task names. It returns nil when the task

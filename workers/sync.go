@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"headroom/jobs"
 )
 
@@ -22,15 +24,23 @@ type SyncStore interface {
 	// to be fetched; until it is done it must be called again.
 	EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, done bool, err error)
 
-	// ExpireCursor notes that the history is too old.
-	ExpireCursor(ctx context.Context, ref jobs.TaskRef) (jobs.Cursor, error)
+	// ExpireCursor notes that the history cannot be read from the cursor on. The
+	// cursor that it returns says when the mailbox is read as a whole.
+	ExpireCursor(ctx context.Context, ref jobs.TaskRef, reason jobs.ReconcileReason) (jobs.Cursor, error)
+	// BeginSnapshot begins to read the mailbox as a whole with what its profile
+	// says.
+	BeginSnapshot(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) (jobs.Cursor, error)
 	// AddSnapshot adds ids that a label has, or, without one, all ids, and
 	// moves the snapshot on to next; it returns next with what was seen.
 	AddSnapshot(ctx context.Context, ref jobs.TaskRef, label string, ids []string, next jobs.Snapshot) (jobs.Snapshot, error)
-	// MergeSnapshot does a step of writing down a complete snapshot; the zero
-	// snapshot says that it was the last.
-	MergeSnapshot(ctx context.Context, ref jobs.TaskRef) (jobs.Snapshot, error)
-	// DropSnapshot forgets a snapshot; until it is done it must be called again.
+	// MergeSnapshot does a step that needs no call: before a snapshot is listed,
+	// or when it is complete.
+	MergeSnapshot(ctx context.Context, ref jobs.TaskRef) (jobs.Cursor, error)
+	// FailSnapshot notes that a step failed, and so when it is tried again or the
+	// snapshot is begun anew.
+	FailSnapshot(ctx context.Context, ref jobs.TaskRef, reason string) (jobs.Cursor, error)
+	// DropSnapshot drops what a snapshot before has listed; until it is done it
+	// must be called again.
 	DropSnapshot(ctx context.Context, ref jobs.TaskRef) (done bool, err error)
 }
 
@@ -60,47 +70,56 @@ func (s *slice) sync(ctx, calls context.Context) *ending {
 	if err != nil {
 		return breaks(err)
 	}
+	if cursor, end := s.followHistory(ctx, calls, cursor); end != nil {
+		return end
+	} else {
+		s.snapshot = cursor.Snapshot // read on when nothing else is to be done
+	}
+	if s.changed { // else no label can be new
+		s.readLabels(ctx, calls)
+	}
+	return s.endSync(ctx)
+}
+
+// followHistory reads the history to its end. Where that cannot be read, it begins to
+// read the mailbox as a whole, and reads the history from there on.
+func (s *slice) followHistory(ctx, calls context.Context, cursor jobs.Cursor) (_ jobs.Cursor, end *ending) {
 	for {
-		if cursor.Snapshot.Phase == "" { // else finish that first
-			expired, end := s.readHistory(ctx, calls, cursor.HistoryID)
-			if end != nil {
-				return end
+		if cursor.Snapshot.Phase == jobs.SnapshotAge {
+			if cursor, end = s.ageRows(ctx); end != nil {
+				return cursor, end
 			}
-			if !expired {
-				if s.changed { // else no label can be new
-					s.readLabels(ctx, calls)
-				}
-				return s.endSync(ctx)
-			}
-			if cursor, err = s.opts.Store.ExpireCursor(ctx, s.ref); err != nil {
-				return breaks(err)
-			}
-			if next := cursor.ReconciledAt.Add(jobs.ReconcileEvery); !cursor.ReconciledAt.IsZero() && time.Now().Before(next) {
-				return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: fmt.Sprintf(
-					"the mailbox's history is too old again; the whole mailbox was read at %s, and is read again at %s at the earliest",
-					cursor.ReconciledAt.Format(time.RFC3339), next.Format(time.RFC3339))}}
-			}
-			s.log.Warn("the history is too old; the mailbox is read as a whole once", logJob(s.job)...)
 		}
-		pinned, end := s.reconcile(ctx, calls, cursor.Snapshot)
-		if end != nil {
-			return end
+		reason, end := s.readHistory(ctx, calls, cursor)
+		if end != nil || reason == "" {
+			return cursor.Recover(), end
 		}
-		s.metrics.reconciled.Inc()
-		s.log.Info("the mailbox was read as a whole", logJob(s.job)...)
-		cursor = jobs.Cursor{HistoryID: pinned}
+		var err error
+		if cursor, err = s.opts.Store.ExpireCursor(ctx, s.ref, reason); err != nil {
+			return cursor, breaks(err)
+		}
+		if !cursor.Snapshot.Due(time.Now()) {
+			// What is on the list is fetched first.
+			s.unlisted = &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: cursor.Standstill()}}
+			return cursor, s.unlisted
+		}
+		s.log.Warn("the mailbox is read as a whole", zap.String("job", s.job.ID), zap.String("reason", string(reason)))
+		if cursor, end = s.beginSnapshot(ctx, calls); end != nil {
+			return cursor, end
+		}
 	}
 }
 
-// readHistory applies the history after a history id, page by page. Expired says
-// that it does not reach back so far.
-func (s *slice) readHistory(ctx, calls context.Context, after uint64) (expired bool, end *ending) {
+// readHistory applies the history after a cursor, page by page. It returns why it
+// cannot be read from there on, if it cannot.
+func (s *slice) readHistory(ctx, calls context.Context, cursor jobs.Cursor) (reason jobs.ReconcileReason, end *ending) {
+	after := cursor.HistoryID
 	for token := ""; ; {
 		if s.stopping() {
-			return false, &ending{how: goesOn}
+			return "", &ending{how: goesOn}
 		}
 		if token != "" && s.askedBefore(fmt.Sprintf("history %d %s", after, token)) {
-			return false, s.noEnd("history")
+			return "", s.noEnd("history")
 		}
 		var page jobs.HistoryPage
 		err := s.call(calls, nil, func(ctx context.Context) (err error) {
@@ -109,22 +128,28 @@ func (s *slice) readHistory(ctx, calls context.Context, after uint64) (expired b
 		})
 		switch {
 		case isDeadCursor(err) && token == "":
-			return true, nil
+			return jobs.HistoryTooOld, nil
 		case isDeadCursor(err):
 			// The cursor is behind all pages so far, so they need not come again.
 			token = ""
 			continue
 		case err != nil:
-			return false, endingOfCall(ctx, calls, fmt.Errorf("history of %s: %w", s.job.Account, err), time.Now())
+			return "", endingOfCall(ctx, calls, fmt.Errorf("history of %s: %w", s.job.Account, err), time.Now())
+		}
+		switch {
+		case cursor.Backwards(page):
+			return jobs.HistoryBackwards, nil
+		case page.HistoryID != 0 && page.HistoryID < cursor.HistoryID: // the reading that is under way is for that
+			return "", nil
 		}
 		job, err := s.opts.Store.ApplyHistory(ctx, s.ref, page)
 		if err != nil {
-			return false, breaks(err)
+			return "", breaks(err)
 		}
 		s.job.Progress, s.progress = job.Progress, true
 		s.countChanges(page)
 		if page.Next == "" {
-			return false, nil
+			return "", nil
 		}
 		// A page that moved the cursor needs no token: the next begins at the
 		// cursor, and no token can die meanwhile.

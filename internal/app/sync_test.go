@@ -432,7 +432,7 @@ func TestHistoryTooOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	before = r.calls()
-	if j := r.sync(a.Store()); j.State != jobs.Failed || !strings.Contains(j.LastError, "too old again") {
+	if j := r.sync(a.Store()); j.State != jobs.Failed || !strings.Contains(j.LastError, "no longer reaches back") || !strings.Contains(j.LastError, "once a day") {
 		t.Errorf("the sync after it = %+v, want it failed", j)
 	}
 	if diff := cmp.Diff(map[string]int64{"gmail.users.history.list": 1}, since(r.calls(), before)); diff != "" {

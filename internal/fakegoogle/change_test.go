@@ -82,3 +82,40 @@ func TestChangesByHTTP(t *testing.T) {
 		post(t, url+"/_fake/mailbox", bad, 400)
 	}
 }
+
+func TestADeletedLabelIsRefused(t *testing.T) {
+	server, url := start(t, fakegoogle.Options{})
+	box := server.AddMailbox(ann)
+	id := box.Add(mail(1), "INBOX", "Label_7")
+	cursor := box.HistoryID()
+	done := decode[fakegoogle.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com","delete_label":["Label_7","Label_8","INBOX"]}`, 200))
+	if !slices.Equal(done.Missing, []string{"Label_8", "INBOX"}) {
+		t.Errorf("missing = %q, want the label that is none and the system's", done.Missing)
+	}
+	got, err := client(t, url, ann).History.List("me").StartHistoryId(cursor).Do()
+	if want := []string{"unlabelled " + id + " [Label_7] [INBOX]"}; err != nil || !slices.Equal(changes(got.History), want) {
+		t.Errorf("history = %q, %v, want %q", changes(got.History), err, want)
+	}
+	_, err = client(t, url, ann).Messages.List("me").LabelIds("Label_7").Do()
+	wantError(t, err, 400, "Invalid label: Label_7", "invalidArgument", "INVALID_ARGUMENT")
+	box.Relabel(id, []string{"Label_7"}, nil) // made again under its id
+	if list, err := client(t, url, ann).Messages.List("me").LabelIds("Label_7").Do(); err != nil || len(list.Messages) != 1 {
+		t.Errorf("a listing by the label that is there again = %+v, %v", list, err)
+	}
+}
+
+func TestAMailboxMadeAnewBeginsItsHistoryAnew(t *testing.T) {
+	server, url := start(t, fakegoogle.Options{})
+	box := server.AddMailbox(ann)
+	old := box.Add(mail(1))
+	cursor := box.HistoryID()
+	done := decode[fakegoogle.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com","make_anew":true,"add":[{"raw":"Subject: x\r\n\r\ny"}]}`, 200))
+	if len(done.Added) != 1 || done.Added[0] == old || done.HistoryID >= cursor {
+		t.Errorf("made anew = %+v, want a new id and a history below %d", done, cursor)
+	}
+	if all := box.Messages(); len(all) != 1 || all[0].ID != done.Added[0] {
+		t.Errorf("messages = %+v, want the new one", all)
+	}
+	_, err := client(t, url, ann).History.List("me").StartHistoryId(cursor).Do()
+	wantError(t, err, 404, "Requested entity was not found.", "notFound", "NOT_FOUND")
+}

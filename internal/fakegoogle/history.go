@@ -18,6 +18,9 @@ const (
 // as it would be at Google.
 const firstHistoryID = 4_200
 
+// anewHistoryID is that of a mailbox that was made anew.
+const anewHistoryID = 5
+
 // A history is what happened to a mailbox, in order; ids rise, with gaps.
 type history struct {
 	last    uint64 // id of the latest change

@@ -73,6 +73,11 @@ func (m *Mailbox) newListing(q ask) (listing, *apiError) {
 		return listing{}, bad
 	}
 	labels := q.Values["labelIds"]
+	for _, label := range labels {
+		if m.deleted[label] && !slices.Contains(m.labelIDs(), label) {
+			return listing{}, badRequest("Invalid label: " + label)
+		}
+	}
 	hidden := !spamTrash && !query.reachesSpamTrash &&
 		!slices.Contains(labels, "SPAM") && !slices.Contains(labels, "TRASH")
 	return listing{labels: labels, query: query, hidden: hidden}, nil

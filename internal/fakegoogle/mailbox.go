@@ -25,7 +25,8 @@ type Mailbox struct {
 	threads  map[string]string     // of Message-IDs
 	byThread map[string][]*message // in the order of arrival
 	history  history
-	large    int // large messages made up so far
+	large    int             // large messages made up so far
+	deleted  map[string]bool // labels that their owner has deleted
 	habits   Habits
 
 	watch     *watch // nil: nobody watches
@@ -65,7 +66,7 @@ func mailboxKey(email string) string { return strings.ToLower(strings.TrimSpace(
 func newMailbox(email string, p *publisher) *Mailbox {
 	m := &Mailbox{
 		email: email, byID: map[string]*message{}, threads: map[string]string{},
-		byThread: map[string][]*message{}, tokenUses: map[string]int{},
+		byThread: map[string][]*message{}, tokenUses: map[string]int{}, deleted: map[string]bool{},
 		history: history{last: firstHistoryID, floor: firstHistoryID}, publisher: p,
 	}
 	m.history.told = m.tell
@@ -240,6 +241,41 @@ func (m *Mailbox) ExpireHistory() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.history.expire()
+}
+
+// MakeAnew puts another, empty mailbox in the place of this one under its address: its
+// history begins far below where that of the old one ends, and knows nothing of it.
+// Ids of messages do not come again.
+func (m *Mailbox) MakeAnew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.byID, m.byThread, m.threads, m.order = map[string]*message{}, map[string][]*message{}, map[string]string{}, nil
+	m.deleted = map[string]bool{}
+	m.history.last, m.history.floor, m.history.records = anewHistoryID, anewHistoryID, nil
+	m.tokens++
+	m.attachments++
+}
+
+// DeleteLabel deletes a label of the user's: from every message that has it, which
+// makes history, and from the mailbox, which from then on refuses to list by it. It
+// reports whether there was such a label.
+func (m *Mailbox) DeleteLabel(label string) bool {
+	m.mu.Lock()
+	known := !slices.Contains(systemLabels, label) && slices.Contains(m.labelIDs(), label)
+	var ids []string
+	if known {
+		m.deleted[label] = true
+		for _, msg := range m.order {
+			if msg.has(label) {
+				ids = append(ids, msg.id)
+			}
+		}
+	}
+	m.mu.Unlock()
+	for _, id := range ids {
+		m.Relabel(id, nil, []string{label})
+	}
+	return known
 }
 
 // ExpirePageTokens makes every page token that is out a dead one.

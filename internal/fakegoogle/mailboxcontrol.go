@@ -9,9 +9,11 @@ import (
 // A MailboxChange is the body of POST /_fake/mailbox. Its parts are done in the
 // order of the fields.
 type MailboxChange struct {
-	User   string       `json:"user"` // the first mailbox if empty
-	Habits *Habits      `json:"habits,omitempty"`
-	Add    []NewMessage `json:"add,omitempty"`
+	User string `json:"user"` // the first mailbox if empty
+	// MakeAnew comes before everything else.
+	MakeAnew bool         `json:"make_anew,omitempty"`
+	Habits   *Habits      `json:"habits,omitempty"`
+	Add      []NewMessage `json:"add,omitempty"`
 	// Churn is how many messages come and go again at once.
 	Churn              int          `json:"churn,omitempty"`
 	Delete             []string     `json:"delete,omitempty"`
@@ -20,6 +22,7 @@ type MailboxChange struct {
 	Untrash            []string     `json:"untrash,omitempty"`
 	Spam               []string     `json:"spam,omitempty"`
 	EditDraft          []DraftEdit  `json:"edit_draft,omitempty"`
+	DeleteLabel        []string     `json:"delete_label,omitempty"`
 	ExpireHistory      bool         `json:"expire_history,omitempty"`
 	ExpirePageTokens   bool         `json:"expire_page_tokens,omitempty"`
 	ExpireAttachmentID bool         `json:"expire_attachment_ids,omitempty"`
@@ -60,7 +63,7 @@ type DraftEdit struct {
 type MailboxChanged struct {
 	Added     []string `json:"added"`            // ids, in the order given
 	Edited    []string `json:"edited,omitempty"` // ids that drafts have now, in the order given
-	Missing   []string `json:"missing"`          // ids to change that are not there
+	Missing   []string `json:"missing"`          // ids to change, and labels to delete, that are not there
 	HistoryID uint64   `json:"history_id"`
 }
 
@@ -114,6 +117,9 @@ func (c MailboxChange) validate() error {
 // change does what concerns the mailbox alone.
 func (m *Mailbox) change(c MailboxChange) MailboxChanged {
 	done := MailboxChanged{Added: []string{}, Missing: []string{}}
+	if c.MakeAnew {
+		m.MakeAnew()
+	}
 	for _, n := range c.Add {
 		if n.Size > 0 {
 			done.Added = append(done.Added, m.AddLarge(n.Size, n.Labels...))
@@ -145,6 +151,7 @@ func (m *Mailbox) change(c MailboxChange) MailboxChanged {
 			return ok
 		})
 	}
+	each(c.DeleteLabel, m.DeleteLabel)
 	if c.ExpireHistory {
 		m.ExpireHistory()
 	}

@@ -14,7 +14,8 @@ type call string
 const (
 	callProfile  call = "getProfile"
 	callList     call = "messages.list"
-	callNextPage call = "messages.list, next page" // with a page token
+	callNextPage call = "messages.list, next page"  // with a page token
+	callLabelled call = "messages.list, of a label" // without a page token
 	callGet      call = "messages.get"
 	callThread   call = "threads.get"
 	callHistory  call = "history.list"
@@ -57,7 +58,7 @@ var rules = []rule{
 	{status: 400, reasons: []string{"failedPrecondition"}, class: jobs.ClassTransient},
 	{status: 400, calls: []call{callNextPage, callHistoryPage}, class: jobs.ClassCursor},
 	{status: 400, calls: []call{callGet, callThread}, class: jobs.ClassItem},
-	{status: 400, calls: []call{callList}, class: jobs.ClassSearch,
+	{status: 400, calls: []call{callList, callLabelled}, class: jobs.ClassSearch,
 		hint: "check the filter's labels, which are Gmail's label ids, and its query"},
 
 	{status: 401, class: jobs.ClassAccount,
@@ -75,7 +76,7 @@ var rules = []rule{
 	// The id of an attachment holds for a while only; with the message, if that is
 	// there, comes another. So nothing that is said of one is about the message.
 	{status: 404, calls: []call{callGet, callThread}, class: jobs.ClassGone},
-	{status: 404, calls: []call{callLabel}, class: jobs.ClassSearch,
+	{status: 404, calls: []call{callLabel, callLabelled}, class: jobs.ClassSearch,
 		hint: "no such label: Gmail's labels are named by their ids, such as INBOX or Label_12"},
 	{status: 404, calls: []call{callHistory, callHistoryPage, callNextPage}, class: jobs.ClassCursor},
 	{status: 404, calls: []call{callProfile, callList, callLabels}, class: jobs.ClassAccount,

@@ -29,7 +29,8 @@ func (s *Store) BeginSync(ctx context.Context, ref jobs.TaskRef) (c jobs.Cursor,
 // already leaves it as it is. Of a message that is not stored yet a stub keeps
 // what the change says until the body comes; a message that was added is put on
 // the job's own list, to be fetched, and one that was deleted is taken off every
-// list. A page that worked ends the need to reconcile.
+// list. A page that worked ends the need to reconcile, unless the cursor has left a
+// gap behind it.
 func (s *Store) ApplyHistory(ctx context.Context, ref jobs.TaskRef, page jobs.HistoryPage) (jobs.Job, error) {
 	return s.owned(ctx, inLine, ref, "apply history", func(ctx context.Context, x *tx, r *row) error {
 		c, err := x.cursor(ctx, r.Account)
@@ -50,15 +51,17 @@ func (s *Store) ApplyHistory(ctx context.Context, ref jobs.TaskRef, page jobs.Hi
 		if at > c.HistoryID {
 			r.Refusals, r.Failures = 0, 0
 		}
-		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET history_id = ?, reconcile = FALSE WHERE account = ?", int64(at), r.Account)
-		return err
+		c = c.Recover()
+		c.HistoryID = at
+		return x.saveCursor(ctx, c)
 	})
 }
 
 // wantedAtOnce bounds how many missing bodies one transaction puts on the list.
 const wantedAtOnce = 500
 
-// EndSync says that the history was read to its end. Once a backfill of the
+// EndSync says that the history was read to its end. The job is not done with while
+// the mailbox is to be read as a whole besides. Once a backfill of the
 // whole mailbox is complete, the bodies that nothing else will bring are put on
 // the job's list; it is not done, and must be called again, while there are more
 // of these.
@@ -74,7 +77,11 @@ func (s *Store) EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, do
 		if done = len(ids) < wantedAtOnce; !done {
 			return nil
 		}
-		r.Checkpoint.Listed = true
+		c, err := x.cursor(ctx, r.Account)
+		if err != nil {
+			return err
+		}
+		r.Checkpoint.Listed = !c.Snapshot.Due(fromMillis(x.now))
 		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET synced_at = ? WHERE account = ?", x.now, r.Account)
 		return err
 	})

@@ -432,7 +432,7 @@ func TestWhatIsDue(t *testing.T) {
 	due("after the backfill", ann)
 
 	job = startSync(t, s)
-	if _, err := s.ExpireCursor(ctx, job.Ref()); err != nil {
+	if _, err := s.ExpireCursor(ctx, job.Ref(), jobs.HistoryTooOld); err != nil {
 		t.Fatal(err)
 	}
 	must[jobs.Job](t)(s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.Blocked, Error: "no grant"}))
@@ -561,7 +561,7 @@ func TestASnapshotIsMergedOnlyWhenComplete(t *testing.T) {
 		if i == 10 {
 			t.Fatalf("the merge does not end: %+v", snap)
 		}
-		snap = must[jobs.Snapshot](t)(s.MergeSnapshot(ctx, sync))
+		snap = must[jobs.Cursor](t)(s.MergeSnapshot(ctx, sync)).Snapshot
 	}
 	got := map[string]string{}
 	for _, id := range []string{"kept", "gone", "later", "changed", "fresh", "unknown"} {
@@ -579,8 +579,8 @@ func TestASnapshotIsMergedOnlyWhenComplete(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
-	if c := must[jobs.Cursor](t)(s.Cursor(ctx, ann)); c.HistoryID != 200 || c.Reconcile || c.ReconciledAt.IsZero() {
-		t.Errorf("cursor = %+v, want 200, reconciled", c)
+	if c := must[jobs.Cursor](t)(s.Cursor(ctx, ann)); c.HistoryID != 260 || c.Reconcile || c.ReconciledAt.IsZero() {
+		t.Errorf("cursor = %+v, want 260, up to which the history was read meanwhile, and reconciled", c)
 	}
 }
 
@@ -594,11 +594,12 @@ func TestAShortSnapshotDeletesNothing(t *testing.T) {
 	if _, err := s.MergeSnapshot(ctx, sync); err == nil {
 		t.Error("a listing of one message of four is believed")
 	}
+	c := must[jobs.Cursor](t)(s.FailSnapshot(ctx, sync, "too short"))
+	if c.Snapshot.Phase != jobs.SnapshotAsked || c.Snapshot.Restarts != 1 || c.Snapshot.Error != "too short" || c.HistoryID != 100 {
+		t.Errorf("cursor = %+v, want a snapshot that begins anew", c)
+	}
 	if done := must[bool](t)(s.DropSnapshot(ctx, sync)); !done {
 		t.Error("the snapshot of one is not dropped")
-	}
-	if c := must[jobs.Cursor](t)(s.Cursor(ctx, ann)); c.Snapshot != (jobs.Snapshot{}) || c.HistoryID != 100 {
-		t.Errorf("cursor = %+v, want it as it was", c)
 	}
 	must[jobs.Message](t)(s.Message(ctx, ann, "a"))
 }

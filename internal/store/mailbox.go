@@ -10,12 +10,12 @@ import (
 	"headroom/jobs"
 )
 
-const selectCursor = `SELECT account, history_id, spam_trash, asked_at, begun_at, synced_at, reconcile, reconciled_at, snapshot, format FROM mailboxes `
+const selectCursor = `SELECT account, history_id, spam_trash, asked_at, begun_at, synced_at, reconcile, reconciled_at, snapshot, format, reconcile_reason FROM mailboxes `
 
 func scanCursor(scan func(...any) error, c *jobs.Cursor) error {
 	var history int64
 	err := scan(&c.Account, &history, &c.SpamTrash, millis{&c.AskedAt}, millis{&c.BegunAt}, millis{&c.SyncedAt},
-		&c.Reconcile, millis{&c.ReconciledAt}, jsonText{&c.Snapshot}, &c.Format)
+		&c.Reconcile, millis{&c.ReconciledAt}, jsonText{&c.Snapshot}, &c.Format, &c.ReconcileReason)
 	c.HistoryID = uint64(history)
 	return err
 }
@@ -38,6 +38,17 @@ func (x *tx) cursor(ctx context.Context, account string) (c jobs.Cursor, err err
 		return jobs.Cursor{}, fmt.Errorf("cursor of %s: %w", account, err)
 	}
 	return c, nil
+}
+
+// saveCursor writes how far the history was read, and the mailbox as a whole.
+func (x *tx) saveCursor(ctx context.Context, c jobs.Cursor) error {
+	text, err := json.Marshal(c.Snapshot)
+	if err != nil {
+		return fmt.Errorf("encode the snapshot: %w", err)
+	}
+	_, err = x.ExecContext(ctx, `UPDATE mailboxes SET history_id = ?, reconcile = ?, reconcile_reason = ?, reconciled_at = ?, snapshot = ?, resume_at = ?
+		WHERE account = ?`, int64(c.HistoryID), c.Reconcile, c.ReconcileReason, toMillis(c.ReconciledAt), string(text), toMillis(c.Snapshot.NextTry), c.Account)
+	return err
 }
 
 // pinCursor gives a mailbox its cursor when the first backfill of the whole of it
@@ -230,6 +241,10 @@ func (x *tx) clearDone(ctx context.Context, r *row) (done bool, err error) {
 // rarely it is otherwise: a cursor may grow too old within hours.
 const crawlAdvance = time.Hour
 
+// resumePause is how soon after the last a sync begins at the earliest because the
+// reading of its whole mailbox may go on.
+const resumePause = 10 * time.Second
+
 // dueSyncs finds what was asked for by its index and what is crawled among the live
 // jobs, so that a look costs what is due and not what there is.
 const dueSyncs = `SELECT account FROM (
@@ -240,17 +255,24 @@ const dueSyncs = `SELECT account FROM (
 		SELECT m.account, 1, m.begun_at
 		FROM jobs AS b JOIN mailboxes AS m ON m.account = b.account LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
 		WHERE b.live AND b.kind = 'mail-backfill' AND m.asked_at = 0 AND m.history_id <> 0 AND m.begun_at <= ` + clock + ` - ?
-			AND NOT (m.reconcile AND m.reconciled_at > ` + clock + ` - ?)
+			AND NOT (m.reconcile AND m.reconcile_reason <> '` + string(jobs.HistoryBackwards) + `' AND m.reconciled_at > ` + clock + ` - ?)
 			AND (j.id IS NULL OR NOT j.live AND j.state NOT IN ('paused', 'blocked', 'cancelled'))
+		UNION ALL
+		SELECT m.account, 2, m.resume_at
+		FROM mailboxes AS m JOIN jobs AS j ON j.id = 'sync:' || m.account
+		WHERE m.resume_at > 0 AND m.begun_at <= ` + clock + ` - ? AND (m.resume_at <= ` + clock + ` OR m.resume_at > ` + clock + ` + ?)
+			AND (NOT j.live AND j.state NOT IN ('paused', 'blocked', 'cancelled') OR ` + idleJob + `)
 	) AS due GROUP BY account ORDER BY MIN(after), MIN(since) LIMIT ?`
 
 // DueSyncs returns the accounts whose live sync should start now: those that it
-// was asked for, and every hour those whose backfill runs. Of the latter, one
+// was asked for, every hour those whose backfill runs, and those whose mailbox may go
+// on to be read as a whole. Of all but the first, one
 // whose account must act waits until it is asked for, and one whose history is too
 // old again until it may be read as a whole.
 func (s *Store) DueSyncs(ctx context.Context) (accounts []string, err error) {
 	accounts, err = poll(ctx, s, func(scan func(...any) error, account *string) error { return scan(account) },
-		dueSyncs, crawlAdvance.Milliseconds(), jobs.ReconcileEvery.Milliseconds(), DefaultPage)
+		dueSyncs, crawlAdvance.Milliseconds(), jobs.ReconcileEvery.Milliseconds(),
+		resumePause.Milliseconds(), jobs.ReconcileEvery.Milliseconds(), DefaultPage)
 	if err != nil {
 		return nil, fmt.Errorf("list due syncs: %w", err)
 	}

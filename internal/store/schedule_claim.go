@@ -166,8 +166,8 @@ const resting = `EXISTS (SELECT 1 FROM jobs AS j WHERE j.id = ? AND (j.state IN 
 // just been read as a whole and its history is too old again.
 func (x *tx) askMailIf(ctx context.Context, account string) (bool, error) {
 	return x.changed(ctx, `UPDATE mailboxes SET asked_at = CASE WHEN asked_at > 0 THEN asked_at ELSE ? END
-		WHERE account = ? AND history_id <> 0 AND NOT (reconcile AND reconciled_at > ?) AND NOT `+resting,
-		x.now, account, x.now-jobs.ReconcileEvery.Milliseconds(), jobs.SyncID(account))
+		WHERE account = ? AND history_id <> 0 AND NOT (reconcile AND reconcile_reason <> ? AND reconciled_at > ?) AND NOT `+resting,
+		x.now, account, jobs.HistoryBackwards, x.now-jobs.ReconcileEvery.Milliseconds(), jobs.SyncID(account))
 }
 
 // askCalendarsIf asks for the sync of calendars that were synced before, or are to
@@ -188,7 +188,8 @@ func (x *tx) askWhole(ctx context.Context, account string) (bool, error) {
 	}
 	mail, err := x.askMailIf(ctx, account)
 	if err == nil && mail {
-		_, err = x.ExecContext(ctx, `UPDATE mailboxes SET snapshot = ? WHERE account = ? AND snapshot = '{}'`, wholeAsked, account)
+		_, err = x.ExecContext(ctx, `UPDATE mailboxes SET snapshot = ?, reconcile_reason = ? WHERE account = ? AND snapshot = '{}'`,
+			wholeAsked, jobs.ReconcileAsked, account)
 	}
 	return mail || calendars, err
 }

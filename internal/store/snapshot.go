@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,15 +10,35 @@ import (
 	"headroom/jobs"
 )
 
-// ExpireCursor says that the history no longer reaches back to a mailbox's
-// cursor, so that the mailbox must be read as a whole, and returns the cursor.
-func (s *Store) ExpireCursor(ctx context.Context, ref jobs.TaskRef) (c jobs.Cursor, err error) {
-	_, err = s.owned(ctx, inLine, ref, "expire cursor", func(ctx context.Context, x *tx, r *row) (err error) {
-		if _, err = x.ExecContext(ctx, "UPDATE mailboxes SET reconcile = TRUE WHERE account = ?", r.Account); err != nil {
+// ExpireCursor says that the history cannot be read from a mailbox's cursor on, and
+// returns the cursor, which says when the mailbox is read as a whole instead.
+func (s *Store) ExpireCursor(ctx context.Context, ref jobs.TaskRef, reason jobs.ReconcileReason) (jobs.Cursor, error) {
+	return s.moveCursor(ctx, ref, "expire cursor", func(x *tx, c jobs.Cursor) jobs.Cursor {
+		return c.Expire(reason, fromMillis(x.now))
+	})
+}
+
+// BeginSnapshot begins the reading of the whole mailbox with what its profile says
+// now. What an earlier snapshot has left must be dropped before.
+func (s *Store) BeginSnapshot(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) (jobs.Cursor, error) {
+	return s.moveCursor(ctx, ref, "begin a snapshot", func(_ *tx, c jobs.Cursor) jobs.Cursor { return c.Begin(p) })
+}
+
+// FailSnapshot says that a step of the reading failed.
+func (s *Store) FailSnapshot(ctx context.Context, ref jobs.TaskRef, reason string) (jobs.Cursor, error) {
+	return s.moveCursor(ctx, ref, "note a failure of the snapshot", func(x *tx, c jobs.Cursor) jobs.Cursor {
+		c.Snapshot = c.Snapshot.Fail(clean(reason), fromMillis(x.now))
+		return c
+	})
+}
+
+func (s *Store) moveCursor(ctx context.Context, ref jobs.TaskRef, verb string, move func(*tx, jobs.Cursor) jobs.Cursor) (c jobs.Cursor, err error) {
+	_, err = s.owned(ctx, inLine, ref, verb, func(ctx context.Context, x *tx, r *row) (err error) {
+		if c, err = x.cursor(ctx, r.Account); err != nil {
 			return err
 		}
-		c, err = x.cursor(ctx, r.Account)
-		return err
+		c = move(x, c)
+		return x.saveCursor(ctx, c)
 	})
 	return c, err
 }
@@ -47,58 +66,77 @@ func (s *Store) AddSnapshot(ctx context.Context, ref jobs.TaskRef, label string,
 			}
 			next.Seen += n
 		}
+		c, err := x.cursor(ctx, r.Account)
+		if err != nil {
+			return err
+		}
+		next = next.Progress()
+		c.Snapshot = next
 		r.Refusals, r.Failures = 0, 0
-		return x.saveSnapshot(ctx, r, next)
+		return x.saveCursor(ctx, c)
 	})
 	return next, err
-}
-
-func (x *tx) saveSnapshot(ctx context.Context, r *row, next jobs.Snapshot) error {
-	text, err := json.Marshal(next)
-	if err != nil {
-		return fmt.Errorf("encode the snapshot: %w", err)
-	}
-	_, err = x.ExecContext(ctx, "UPDATE mailboxes SET snapshot = ? WHERE account = ?", string(text), r.Account)
-	return err
 }
 
 // mergedAtOnce bounds how many rows one step of a snapshot's merge looks at.
 const mergedAtOnce = 500
 
-// MergeSnapshot does one step of bringing a complete snapshot into the message
-// rows, and returns how far it has come. A row that is newer than the snapshot's
-// history id stays as it is. Of the others, those listed get the labels that
+// MergeSnapshot does one step that needs no call of bringing a snapshot into the
+// message rows: before it is listed, to lower the history ids of rows to its own; when
+// it is complete, to write it down. A row that has become newer than the snapshot
+// since it began stays as it is. Of the others, those listed get the labels that
 // were, those not listed become tombstones, and what was not known becomes a stub
-// whose body is to come. With the last step the cursor is the snapshot's, and
-// the zero snapshot is returned.
-func (s *Store) MergeSnapshot(ctx context.Context, ref jobs.TaskRef) (next jobs.Snapshot, err error) {
+// whose body is to come. With the last step no snapshot is under way any more.
+func (s *Store) MergeSnapshot(ctx context.Context, ref jobs.TaskRef) (c jobs.Cursor, err error) {
 	_, err = s.owned(ctx, inLine, ref, "merge the snapshot", func(ctx context.Context, x *tx, r *row) error {
-		c, err := x.cursor(ctx, r.Account)
-		if err != nil {
+		if c, err = x.cursor(ctx, r.Account); err != nil {
 			return err
 		}
-		next = c.Snapshot
-		if next.Short() {
-			return errors.New("the listing is too short to be true; nothing is taken for deleted by it")
-		}
 		m := &merger{tx: x, row: r, spamTrash: c.SpamTrash}
-		switch next.Phase {
-		case jobs.SnapshotMerge:
-			next, err = m.present(ctx, next)
-		case jobs.SnapshotAbsent:
-			next, err = m.absent(ctx, next)
-		case jobs.SnapshotClear:
-			next, err = m.clear(ctx, next)
+		switch phase := c.Snapshot.Phase; {
+		case phase == jobs.SnapshotAge:
+			c, err = m.age(ctx, c)
+		case phase != jobs.SnapshotMerge && phase != jobs.SnapshotAbsent && phase != jobs.SnapshotClear:
+			err = fmt.Errorf("the snapshot is not complete, but at %q", phase)
+		case c.Snapshot.Short():
+			err = fmt.Errorf("the listing held %d messages, the profile promised %d: that is too short to take the rest for deleted",
+				c.Snapshot.Seen, c.Snapshot.Expected)
+		case phase == jobs.SnapshotMerge:
+			c.Snapshot, err = m.present(ctx, c.Snapshot)
+		case phase == jobs.SnapshotAbsent:
+			c.Snapshot, err = m.absent(ctx, c.Snapshot)
 		default:
-			err = fmt.Errorf("the snapshot is not complete, but at %q", next.Phase)
+			c, err = m.clear(ctx, c)
 		}
 		if err != nil {
 			return err
 		}
 		r.Refusals, r.Failures = 0, 0
-		return x.saveSnapshot(ctx, r, next)
+		return x.saveCursor(ctx, c)
 	})
-	return next, err
+	return c, err
+}
+
+// age lowers the history ids of the next rows that have a higher one than was pinned.
+// The snapshot is listed after that, so it is newer than all that they were told.
+func (m *merger) age(ctx context.Context, c jobs.Cursor) (jobs.Cursor, error) {
+	snap := &c.Snapshot
+	ids, err := m.ids(ctx, "SELECT id FROM messages WHERE account = ? AND id > ? AND history_id > ? ORDER BY id LIMIT ?",
+		m.row.Account, snap.After, int64(snap.HistoryID), mergedAtOnce)
+	if err != nil {
+		return c, err
+	}
+	for _, id := range ids {
+		_, err := m.ExecContext(ctx, "UPDATE messages SET history_id = ? WHERE account = ? AND id = ?", int64(snap.HistoryID), m.row.Account, id)
+		if err != nil {
+			return c, err
+		}
+		snap.After = id
+	}
+	if len(ids) < mergedAtOnce {
+		c = c.Aged()
+	}
+	return c, nil
 }
 
 // present brings the next ids that were listed into the rows.
@@ -113,7 +151,8 @@ func (m *merger) present(ctx context.Context, s jobs.Snapshot) (jobs.Snapshot, e
 			return s, err
 		}
 		if !v.found || v.history <= s.HistoryID {
-			v.history, v.labels, v.deleted = s.HistoryID, labels[id], false
+			v.history, v.deleted = s.HistoryID, false
+			v.labels = slices.DeleteFunc(labels[id], func(l string) bool { return strings.Contains("\n"+s.Without, "\n"+l+"\n") })
 			slices.Sort(v.labels)
 			v.labels = slices.Compact(v.labels) // a page may have come twice
 			if err := m.saveVersion(ctx, id, &v); err != nil {
@@ -172,35 +211,33 @@ func (m *merger) absent(ctx context.Context, s jobs.Snapshot) (jobs.Snapshot, er
 	return s, nil
 }
 
-// clear drops what was listed, and with the last of it moves the cursor.
-func (m *merger) clear(ctx context.Context, s jobs.Snapshot) (jobs.Snapshot, error) {
-	res, err := m.ExecContext(ctx, `DELETE FROM snapshots WHERE account = ? AND id IN
-		(SELECT id FROM snapshots WHERE account = ? LIMIT ?)`, m.row.Account, m.row.Account, clearAtOnce)
-	if err != nil {
-		return s, err
+// clear drops what was listed, and with the last of it ends the snapshot.
+func (m *merger) clear(ctx context.Context, c jobs.Cursor) (jobs.Cursor, error) {
+	done, err := m.dropListed(ctx, m.row.Account)
+	if err != nil || !done {
+		return c, err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == clearAtOnce {
-		return s, err
-	}
-	_, err = m.ExecContext(ctx, "UPDATE mailboxes SET history_id = ?, reconcile = FALSE, reconciled_at = ? WHERE account = ?",
-		int64(s.HistoryID), m.now, m.row.Account)
-	return jobs.Snapshot{}, err
+	return c.Reconciled(fromMillis(m.now)), nil
 }
 
-// DropSnapshot forgets a snapshot that must begin again. It is not done, and
+// dropListed drops some of what a snapshot has listed, and reports whether that was
+// the last.
+func (x *tx) dropListed(ctx context.Context, account string) (done bool, err error) {
+	res, err := x.ExecContext(ctx, `DELETE FROM snapshots WHERE account = ? AND id IN
+		(SELECT id FROM snapshots WHERE account = ? LIMIT ?)`, account, account, clearAtOnce)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n < clearAtOnce, err
+}
+
+// DropSnapshot drops what a snapshot that is begun anew had listed. It is not done, and
 // must be called again, while there is more of it.
 func (s *Store) DropSnapshot(ctx context.Context, ref jobs.TaskRef) (done bool, err error) {
-	_, err = s.owned(ctx, inLine, ref, "drop the snapshot", func(ctx context.Context, x *tx, r *row) error {
-		res, err := x.ExecContext(ctx, `DELETE FROM snapshots WHERE account = ? AND id IN
-			(SELECT id FROM snapshots WHERE account = ? LIMIT ?)`, r.Account, r.Account, clearAtOnce)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if done = n < clearAtOnce; err != nil || !done {
-			return err
-		}
-		return x.saveSnapshot(ctx, r, jobs.Snapshot{})
+	_, err = s.owned(ctx, inLine, ref, "drop the snapshot", func(ctx context.Context, x *tx, r *row) (err error) {
+		done, err = x.dropListed(ctx, r.Account)
+		return err
 	})
 	return done, err
 }

@@ -172,7 +172,7 @@ func TestOpenNamesWhatIsWrongWithAPath(t *testing.T) {
 		{"the path is a folder", store.Options{Path: dir}, "is a folder; name a file in it"},
 		{"the folder is a file", store.Options{Path: filepath.Join(file, "x", "h.db")}, "choose another path"},
 		{"the file is no database", store.Options{Path: file}, "is not a SQLite database; choose another path"},
-		{"a newer schema", store.Options{Path: newer}, "schema 99, this binary knows 10: the store was written by a newer version"},
+		{"a newer schema", store.Options{Path: newer}, "the store was written by a newer version of headroom"},
 		{"the blob folder is a file", store.Options{Path: filepath.Join(dir, "new", "h.db"), Blobs: file}, "is a file; choose a folder"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
