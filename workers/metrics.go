@@ -68,7 +68,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"kind"}),
 		reconciled: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_workers_reconciliations_total",
-			Help: "Mailboxes read as a whole because their history was too old.",
+			Help: "Mailboxes read as a whole.",
 		}),
 		events: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_workers_calendar_events_total",

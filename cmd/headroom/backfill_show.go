@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -23,6 +25,7 @@ type shown struct {
 	jobs.Job
 	FailureList []jobs.Failure `json:"failure_list"` // at most the first thousand
 	Plan        app.Plan       `json:"plan"`
+	Cursor      *jobs.Cursor   `json:"cursor,omitempty"` // of a live sync
 }
 
 func newBackfillShow(g *globals) *cobra.Command {
@@ -32,7 +35,8 @@ func newBackfillShow(g *globals) *cobra.Command {
 		Long: `Show a backfill, named by its id or, where it is the account's only one or that
 of the whole mailbox, by the account: state, what it brings, progress, what it
 waits for, by which calls it gets messages, and those that could not be fetched (the first thousand of them;
-headroom backfill failures lists all). Moments are in the local time zone.
+headroom backfill failures lists all). Of a live sync (sync:ACCOUNT), also how far the
+history was read, and why and how far the mailbox is read as a whole. Moments are in the local time zone.
 
 Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom backfill show ann@example.com",
@@ -55,10 +59,14 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 				if err != nil {
 					return err
 				}
-				if g.json {
-					return printJSON(cmd, shown{job, append([]jobs.Failure{}, failures...), plan})
+				cursor, err := cursorOf(ctx, s, job)
+				if err != nil {
+					return err
 				}
-				printJob(cmd, job, plan, failures)
+				if g.json {
+					return printJSON(cmd, shown{job, append([]jobs.Failure{}, failures...), plan, cursor})
+				}
+				printJob(cmd, job, plan, cursor, failures)
 				return nil
 			})
 		},
@@ -81,7 +89,41 @@ func oneBackfill(ctx context.Context, s *store.Store, name string) (jobs.Job, er
 	return jobs.Job{}, fmt.Errorf("%s has %d backfills, name one of them: %s", name, len(all), strings.Join(ids, ", "))
 }
 
-func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, failures []jobs.Failure) {
+// cursorOf is the cursor of a live sync; nil for other jobs.
+func cursorOf(ctx context.Context, s *store.Store, j jobs.Job) (*jobs.Cursor, error) {
+	if j.Kind != jobs.MailSync {
+		return nil, nil
+	}
+	c, err := s.Cursor(ctx, j.Account)
+	if errors.Is(err, jobs.ErrNoCursor) {
+		return nil, nil
+	}
+	return &c, err
+}
+
+// printCursor tells how far a live sync has read, and why and how far it reads the
+// mailbox as a whole.
+func printCursor(row func(name, format string, args ...any), c *jobs.Cursor) {
+	if c == nil {
+		return
+	}
+	row("history read up to", "%d", c.HistoryID)
+	if snap := c.Snapshot; snap.Phase != "" {
+		text := fmt.Sprintf("at %q, %d messages listed", snap.Phase, snap.Seen)
+		if snap.Error != "" {
+			text += "; the last try failed: " + snap.Error
+		}
+		if !snap.NextTry.IsZero() {
+			text += "; goes on at " + term.Time(snap.NextTry)
+		}
+		row("reads all because", "%s", c.ReconcileReason.Text())
+		row("reading of all", "%s", text)
+	} else if !c.ReconciledAt.IsZero() {
+		row("all was last read", "%s, because %s", term.Time(c.ReconciledAt), cmp.Or(c.ReconcileReason, jobs.ReconcileAsked).Text())
+	}
+}
+
+func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, cursor *jobs.Cursor, failures []jobs.Failure) {
 	w := term.NewFacts(cmd.OutOrStdout())
 	row := w.Add
 	moment := func(name string, t time.Time) {
@@ -121,6 +163,7 @@ func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, failures []jobs.Fai
 		}
 		row(name, "%s", callText(c))
 	}
+	printCursor(row, cursor)
 	if plan.Why != "" {
 		row("why", "%s", plan.Why)
 	}

@@ -27,6 +27,16 @@ func TestSyncIsAskedFor(t *testing.T) {
 	if r := s.headroom("sync", "ann@example.com"); r.code != 0 || r.stdout != "under way already, and to be followed by another: sync:ann@example.com\n" {
 		t.Errorf("sync while one is under way = %+v", r)
 	}
+	if r := s.headroom("backfill", "show", "sync:ann@example.com"); r.code != 0 || !strings.Contains(r.stdout, "history read up to") {
+		t.Errorf("show of a sync = %+v", r)
+	}
+	s.headroom("schedule", "run", "reconciliation", "--account", "ann@example.com")
+	if r := s.headroom("backfill", "show", "sync:ann@example.com"); !strings.Contains(r.stdout, "it was asked for") {
+		t.Errorf("show of a sync that is to read the mailbox as a whole = %+v, want why", r)
+	}
+	if r := s.headroom("backfill", "show", "sync:ann@example.com", "--json"); !strings.Contains(r.stdout, `"reconcile_reason":"asked"`) {
+		t.Errorf("show --json = %+v, want the cursor", r)
+	}
 	if r := s.headroom("backfill", "list", "--json"); strings.Contains(r.stdout, "sync:") {
 		t.Errorf("backfill list shows live syncs: %s", r.stdout)
 	}
