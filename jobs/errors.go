@@ -52,7 +52,7 @@ const (
 	ClassCursor      Class = "cursor"      // a page token or history id no longer works: start over
 	ClassExpired     Class = "expired"     // a sync token no longer works: read everything again
 	ClassSearch      Class = "search"      // a listing that Google does not make sense of
-	ClassForbidden   Class = "forbidden"   // this calendar is not for the account to read; others may be
+	ClassForbidden   Class = "forbidden"   // this item or calendar is not for the account to read; others may be
 	ClassAccount     Class = "account"     // the account must act: token, scope, mail switched off
 	ClassProject     Class = "project"     // the Google Cloud project is misconfigured
 )

@@ -50,6 +50,9 @@ func (s *slice) syncCalendars(ctx, calls context.Context, account jobs.Account) 
 			return *endingOfCall(ctx, calls, fmt.Errorf("open the calendars of %s: %w", account.Email, err), time.Now())
 		}
 	}
+	r.access = newAccess(func(ctx context.Context) error {
+		return r.changes.Calendars(ctx, "", "", func(jobs.CalendarListPage) error { return nil })
+	})
 	r.watch()
 	list, err := s.opts.CalendarStore.BeginCalendars(ctx, s.ref)
 	if err != nil {
@@ -253,7 +256,7 @@ func (r *calendarRun) trouble(c jobs.Calendar, err error) (next jobs.Calendar, d
 	if r.ctx.Err() != nil || interrupted(r.calls) {
 		return c, false, endingOfCall(r.ctx, r.calls, err, time.Now())
 	}
-	if end := endingOf(err, time.Now()); end != nil {
+	if end := r.endingOfItem(r.ctx, r.calls, err); end != nil {
 		return c, false, end
 	}
 	store, reason, class := r.opts.CalendarStore, clip(err.Error()), classOfCall(err)
@@ -266,10 +269,10 @@ func (r *calendarRun) trouble(c jobs.Calendar, err error) (next jobs.Calendar, d
 		state = jobs.CalendarExpired
 		r.log.Warn("the sync token of a calendar was refused; the calendar is read as a whole", logJob(r.job)...)
 		next, failed = store.ExpireCalendar(r.ctx, r.ref, c.ID, reason)
-	case class == jobs.ClassGone, class == jobs.ClassForbidden:
-		state = jobs.CalendarMissing
-		if class == jobs.ClassForbidden {
-			state = jobs.CalendarForbidden
+	case class == jobs.ClassGone, class == jobs.ClassForbidden, blames(err):
+		state = jobs.CalendarForbidden
+		if class == jobs.ClassGone {
+			state = jobs.CalendarMissing
 		}
 		done = true
 		next, failed = store.MarkCalendar(r.ctx, r.ref, c.ID, state, reason)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,7 +215,9 @@ func TestWhatStopsACalendarAndWhatTheAccount(t *testing.T) {
 			}
 			return nil
 		}, jobs.CalendarNew, 9, jobs.Completed, ""},
-		{"the account", on("c03", answer(jobs.ClassAccount)), jobs.CalendarNew, -1, jobs.Blocked, ""},
+		{"one whose answer blames the account", on("c03", answer(jobs.ClassAccount)), jobs.CalendarForbidden, 9, jobs.Completed, ""},
+		{"one whose answer blames the project", on("c03", answer(jobs.ClassProject)), jobs.CalendarForbidden, 9, jobs.Completed, ""},
+		{"the account", afterTheList(answer(jobs.ClassAccount)), jobs.CalendarNew, -1, jobs.Blocked, ""},
 		{"an outage", func(c, _ string, _ quota.Lane) error {
 			if c != "list" {
 				return answer(jobs.ClassTransient)
@@ -270,6 +273,17 @@ func on(calendar string, err error) func(string, string, quota.Lane) error {
 			return err
 		}
 		return nil
+	}
+}
+
+// afterTheList is a fault of all calls but the first of the list.
+func afterTheList(err error) func(string, string, quota.Lane) error {
+	var calls atomic.Int32
+	return func(string, string, quota.Lane) error {
+		if calls.Add(1) == 1 {
+			return nil
+		}
+		return err
 	}
 }
 

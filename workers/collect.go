@@ -27,6 +27,7 @@ type collector struct {
 type suspect struct {
 	item   jobs.Item
 	result jobs.Result
+	blame  error // see outcome
 }
 
 // run collects until outcomes is closed, and then commits what is left. When
@@ -64,7 +65,7 @@ func (c *collector) run(ctx context.Context, outcomes <-chan outcome) {
 func (c *collector) add(out outcome) {
 	if out.fault {
 		c.lasting.streak++
-		c.suspects = append(c.suspects, suspect{item: out.item, result: out.result})
+		c.suspects = append(c.suspects, suspect{item: out.item, result: out.result, blame: out.blame})
 		if c.lasting.streak >= outageStreak {
 			c.halt(ending{how: doubtful})
 		}

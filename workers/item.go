@@ -81,7 +81,7 @@ func (s *slice) becomes(ctx, calls context.Context, item jobs.Item, g got, err e
 	case interrupted(calls), errors.Is(err, errNoTurn):
 		return nil, nil
 	}
-	if end := endingOf(err, time.Now()); end != nil {
+	if end := s.endingOfItem(ctx, calls, err); end != nil {
 		return nil, end
 	}
 	return faulted(s.job, item, err, time.Now()), nil
@@ -249,6 +249,9 @@ func faulted(job jobs.Job, item jobs.Item, err error, now time.Time) *outcome {
 	case jobs.ClassItem:
 	default:
 		out.fault = true
+		if blames(err) { // the account answers other calls, so this is the item's own
+			out.blame, out.result.Failure.Class = err, jobs.ClassForbidden
+		}
 		if attempts < maxAttempts {
 			wait := backoff(time.Second, item.Attempts)
 			out.result.Outcome = jobs.ItemDeferred

@@ -186,6 +186,9 @@ func (s *slice) behind(ctx, calls context.Context) (time.Time, *ending) {
 	if call, ok := errors.AsType[*jobs.CallError](err); ok && call.Class == jobs.ClassGone {
 		return time.Time{}, nil
 	}
+	if blames(err) {
+		return time.Time{}, s.endingOfItem(ctx, calls, err)
+	}
 	if err != nil {
 		return time.Time{}, endingOfCall(ctx, calls, fmt.Errorf("date of message %s of %s: %w", s.lasting.frontier, s.job.Account, err), time.Now())
 	}

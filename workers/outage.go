@@ -33,6 +33,9 @@ func (s *slice) judge(ctx, calls context.Context, suspects []suspect) *ending {
 	}
 	results := make([]jobs.Result, len(suspects))
 	for i, suspect := range suspects {
+		if err := blamed(suspects); !proven && err != nil {
+			return blocks(err)
+		}
 		if !proven && suspect.item.Attempts == 0 {
 			return s.outage(last)
 		}
@@ -74,7 +77,10 @@ func (s *slice) probe(ctx, calls context.Context, suspects []suspect) (proven bo
 	if ctx.Err() != nil || interrupted(calls) {
 		return false, endingOfCall(ctx, calls, err, time.Now())
 	}
-	if end := endingOf(err, time.Now()); end != nil {
+	if blames(err) && blamed(suspects) != nil { // items and items alike: it is the account
+		return false, blocks(err)
+	}
+	if end := s.endingOfItem(ctx, calls, err); end != nil {
 		return false, end
 	}
 	class, reason := sortFault(err)
@@ -114,6 +120,9 @@ func (s *slice) probePending(ctx, calls context.Context, suspects []suspect) (pr
 	}
 	if out == nil {
 		return false, nil
+	}
+	if out.blame != nil && blamed(suspects) != nil {
+		return false, blocks(out.blame)
 	}
 	return false, s.outage(out.result.Failure.Reason)
 }

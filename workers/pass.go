@@ -31,7 +31,8 @@ type pass struct {
 type outcome struct {
 	item   jobs.Item
 	result jobs.Result
-	fault  bool // Google's, or the item's: not known yet
+	fault  bool  // Google's, or the item's: not known yet
+	blame  error // the fault, where it blames the account; nil: it does not
 }
 
 // pass returns how many items were taken, the results of items whose faults

@@ -48,6 +48,8 @@ type slice struct {
 	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
 	stop  func()          // may be called any number of times
 
+	access *access // of the account, which answers about single items may blame
+
 	labels  []jobs.Label    // of the mailbox, once they were asked for
 	changed bool            // the history that this slice has read is not empty
 	asked   map[string]bool // pages that live sync has asked for
@@ -175,6 +177,7 @@ func (s *slice) work(ctx context.Context) (end ending) {
 			return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())
 		}
 	}
+	s.access = newAccess(func(ctx context.Context) error { _, err := s.box.Profile(ctx); return err })
 	s.threads = ThreadsFrom(s.opts.PricesFunc(account.Project), s.job.Filter.Format)
 	// Each slice of a sync begins with the history: what it has to fetch may have
 	// been deleted, and reading the whole mailbox takes many slices.

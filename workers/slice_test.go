@@ -396,7 +396,6 @@ func TestWhatBlocksAJobOrFailsItForGood(t *testing.T) {
 		says string
 	}{
 		{"a revoked grant, found by the profile", "profile", call(jobs.ClassAccount, "invalid_grant"), jobs.Blocked, "invalid_grant"},
-		{"a scope that is missing, found by a get", "get m9", call(jobs.ClassAccount, "insufficientPermissions"), jobs.Blocked, "insufficientPermissions"},
 		{"an API that is switched off", "list ", call(jobs.ClassProject, "accessNotConfigured"), jobs.Blocked, "accessNotConfigured"},
 		{"a project that the ledger does not know", "profile", fmt.Errorf("project p: %w", quota.ErrUnknownProject), jobs.Blocked, "google.projects"},
 		{"a cost beyond the ceiling", "get m9", fmt.Errorf("20 units over the ceiling of 12: %w", quota.ErrNeverFits), jobs.Failed, "20 units over the ceiling of 12"},

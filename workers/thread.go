@@ -3,7 +3,6 @@ package workers
 import (
 	"context"
 	"errors"
-	"time"
 
 	"headroom/jobs"
 	"headroom/quota"
@@ -105,7 +104,7 @@ func (s *slice) fetchThread(ctx, calls context.Context, quit <-chan struct{}, th
 	case errors.Is(err, errNoTurn), err != nil && interrupted(calls):
 		return nil, nil
 	case err != nil:
-		return nil, endingOf(err, time.Now())
+		return nil, s.endingOfItem(ctx, calls, err)
 	}
 	found := map[string]jobs.Fetched{}
 	for _, f := range all {
