@@ -91,6 +91,9 @@ func followCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *sto
 			}
 			return tellCalendars(cmd, g, calendarsSynced{app.SyncAsked{Job: job, Started: asked.Started}, all})
 		}
+		if err == nil && job.State == jobs.Paused {
+			return pausedSync(job)
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -76,6 +76,7 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
 		newFakeGoogle(g),
 	)
 	g.locate(root)
+	g.complete(root)
 	root.SetOut(out) // before completion is made, which keeps it
 	explainCompletion(root)
 	return root
@@ -120,11 +121,16 @@ func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// mistypedLetters is how many letters of a command may be wrong for it to be
+// suggested.
+const mistypedLetters = 2
+
 // subcommandOnly refuses what is no subcommand.
 func subcommandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	cmd.SuggestionsMinimumDistance = mistypedLetters
 	hint := ""
 	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
 		hint = fmt.Sprintf("did you mean %s? ", strings.Join(similar, " or "))

@@ -78,12 +78,20 @@ func followSync(ctx context.Context, cmd *cobra.Command, g *globals, s *store.St
 		if err == nil && job.State.Terminal() && cursor.AskedAt.IsZero() {
 			return tellSync(cmd, g, synced{app.SyncAsked{Job: job, Started: asked.Started}, &cursor}, before)
 		}
+		if err == nil && job.State == jobs.Paused {
+			return pausedSync(job)
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return errors.New("stopped watching; the sync goes on by itself")
 		}
 	}
+}
+
+// pausedSync says of a sync that it goes on only when somebody says so.
+func pausedSync(j jobs.Job) error {
+	return fmt.Errorf("%s is paused, and what was asked for waits; resume it with: headroom backfill resume %s", j.ID, j.ID)
 }
 
 func tellSync(cmd *cobra.Command, g *globals, done synced, before jobs.Progress) error {

@@ -72,3 +72,30 @@ func pinned(t *testing.T, s site) {
 		t.Fatal(err)
 	}
 }
+
+func TestWatchingAPausedSyncEnds(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	s.headroom("account", "add", "ann@example.com", "--project", "main")
+	s.headroom("account", "add", "cal@example.com", "--project", "other")
+	pinned(t, s)
+	for _, row := range []struct{ job, args string }{
+		{"sync:ann@example.com", "sync ann@example.com --watch"},
+		{"calendar:cal@example.com", "calendar sync cal@example.com --watch"},
+	} {
+		p := start(t, append(strings.Fields(row.args), "--config", s.file)...)
+		for { // it was asked for
+			if r := s.headroom("backfill", "pause", row.job); r.code == 0 {
+				break
+			}
+			if t.Context().Err() != nil {
+				t.FailNow()
+			}
+		}
+		if code := p.wait(); code != exitFailed {
+			t.Errorf("%s = %d, want 1", row.args, code)
+		}
+		if _, stderr := p.out(); !strings.Contains(stderr, row.job+" is paused, and what was asked for waits; resume it with: headroom backfill resume "+row.job) {
+			t.Errorf("%s says %q", row.args, stderr)
+		}
+	}
+}
