@@ -70,6 +70,7 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
 		newSchedule(g),
 		newMessages(g),
 		newQuota(g),
+		newStore(g),
 		newConfig(g),
 		newBench(g),
 		newDemo(g),

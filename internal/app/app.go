@@ -162,6 +162,14 @@ func (a *App) assemble(ctx context.Context) error {
 		return err
 	}
 	a.undo.add("close store", a.store.Close)
+	owner, err := newQueueOwner(ctx, a.redis.short, a.cfg, a.store, a.opts.Log)
+	if err != nil {
+		return err
+	}
+	if err := owner.claim(ctx, true); err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{"queue owner", owner.Run})
 	a.settings = newPublisher(a.store, a.ledger, projects, a.opts.Log)
 	a.parts = append(a.parts, part{"settings", a.settings.Run})
 	if a.has(RoleWorker) {

@@ -124,7 +124,7 @@ func StartBackfill(ctx context.Context, cfg config.Config, email string, filter 
 		return Started{}, err
 	}
 	RouteRedisLog(log)
-	redis, err := connect(ctx, cfg.Redis.URL, 1, log)
+	redis, err := connectQueues(ctx, cfg, s, log)
 	if err != nil {
 		return Started{}, err
 	}

@@ -144,7 +144,7 @@ func WithOperator(ctx context.Context, cfg config.Config, queue bool, log *zap.L
 	o := Operator{Store: s, Log: log}
 	if queue {
 		RouteRedisLog(log)
-		redis, err := connect(ctx, cfg.Redis.URL, 1, log)
+		redis, err := connectQueues(ctx, cfg, s, log)
 		if err != nil {
 			return err
 		}

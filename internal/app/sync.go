@@ -75,7 +75,7 @@ func StartSync(ctx context.Context, cfg config.Config, email string, log *zap.Lo
 		return SyncAsked{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	redis, err := connect(ctx, cfg.Redis.URL, 1, log)
+	redis, err := connectQueues(ctx, cfg, s, log)
 	if err != nil {
 		return SyncAsked{}, err
 	}

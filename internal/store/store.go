@@ -52,6 +52,7 @@ type Store struct {
 	line   *writer // where writers of one process wait, in line and not by polling
 	reader *sql.DB
 	polls  polls // of reader
+	path   string
 	blobs  blobs
 	log    *zap.Logger
 
@@ -71,7 +72,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{blobs: blobs{root: folder}, log: opts.Log.Named("store"), watched: opts.Watched}
+	s := &Store{path: path, blobs: blobs{root: folder}, log: opts.Log.Named("store"), watched: opts.Watched}
 	var made trail
 	defer func() {
 		if err != nil {
