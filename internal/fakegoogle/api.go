@@ -140,7 +140,7 @@ func (s *Server) answer(r *http.Request, op operation, box *Mailbox, odd Oddity)
 	if err != nil {
 		return renderError(r, badRequest(err.Error()))
 	}
-	answer, failure := op.serve(box, ask{Values: r.URL.Query(), odd: odd, body: body})
+	answer, failure := op.serve(box, withFirstMailParams(ask{Values: r.URL.Query(), odd: odd, body: body}))
 	return render(r, answer, failure, odd.Edit)
 }
 

@@ -146,7 +146,7 @@ func (s *Server) answerCalendar(r *http.Request, op calendarOperation, d *diary,
 			a = renderError(r, newError(http.StatusInternalServerError, "global", "backendError", "The fake broke on "+op.method))
 		}
 	}()
-	answer, failure := s.serveCalendar(r, op, d, ask{Values: r.URL.Query(), odd: odd})
+	answer, failure := s.serveCalendar(r, op, d, withFirstParams(ask{Values: r.URL.Query(), odd: odd}))
 	if failure == nil && answer == nil {
 		return reply{status: http.StatusNoContent}
 	}

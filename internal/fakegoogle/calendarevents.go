@@ -19,10 +19,10 @@ type eventList struct {
 	Updated          string          `json:"updated,omitempty"`
 	TimeZone         string          `json:"timeZone,omitempty"`
 	AccessRole       string          `json:"accessRole,omitempty"`
-	DefaultReminders []EventReminder `json:"defaultReminders,omitempty"`
+	DefaultReminders []EventReminder `json:"defaultReminders,omitzero"` // present where there are none, as items are
 	NextPageToken    string          `json:"nextPageToken,omitempty"`
 	NextSyncToken    string          `json:"nextSyncToken,omitempty"`
-	Items            []Event         `json:"items,omitempty"`
+	Items            []Event         `json:"items,omitzero"`
 }
 
 // An eventQuery is what the parameters of events.list choose.
@@ -157,6 +157,9 @@ func (c *Calendar) listEvents(q ask) (any, *apiError) {
 
 // head fills in what an answer says of the calendar itself.
 func (c *Calendar) head(l *eventList, zone *time.Location) {
+	if l.Items == nil {
+		l.Items = []Event{}
+	}
 	l.Kind, l.Summary, l.TimeZone, l.AccessRole = "calendar#events", c.summary, zone.String(), c.role()
 	l.Updated, l.Etag = c.changed.UTC().Format(stampLayout), c.listEtag()
 	l.DefaultReminders = []EventReminder{}

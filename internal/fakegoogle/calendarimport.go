@@ -220,14 +220,19 @@ func (i *importer) times(component *ical.Component, e *Event) (err error) {
 		}
 	}
 	e.End = e.Start.like(to, i.calendar.zone)
+	unspecified := component.Props.Get(ical.PropDuration) == nil && e.Start.Date == ""
 	end := component.Props.Get(ical.PropDateTimeEnd)
 	if end == nil {
-		e.EndTimeUnspecified = component.Props.Get(ical.PropDuration) == nil && e.Start.Date == ""
+		e.EndTimeUnspecified = unspecified
 		return nil
 	}
-	if e.End, err = i.time(end); err != nil {
-		return fmt.Errorf("end: %w", err)
+	given, err := i.time(end)
+	if err != nil {
+		i.file.report("event %q: its end cannot be read, so that it has none: %v", e.ICalUID, err)
+		e.EndTimeUnspecified = unspecified
+		return nil
 	}
+	e.End = given
 	i.mendEnd(e, from)
 	return nil
 }
@@ -261,8 +266,8 @@ func (i *importer) time(p *ical.Prop) (*EventTime, error) {
 		return &EventTime{DateTime: at.Format(time.RFC3339), TimeZone: "UTC"}, nil
 	}
 	name := i.zones.usual
-	if p.Params.Get(ical.PropTimezoneID) != "" {
-		name = i.zones.ianaName(p.Params.Get(ical.PropTimezoneID))
+	if id := zoneParam(p); id != "" {
+		name = i.zones.ianaName(id)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -284,7 +289,7 @@ func (i *importer) recurrence(component *ical.Component) []string {
 			if value := p.Params.Get(ical.ParamValue); value != "" && !strings.EqualFold(value, "DATE-TIME") {
 				line += ";VALUE=" + strings.ToUpper(value)
 			}
-			if id := p.Params.Get(ical.PropTimezoneID); id != "" {
+			if id := zoneParam(&p); id != "" {
 				line += ";TZID=" + i.zones.ianaName(id)
 			}
 			lines = append(lines, line+":"+strings.ReplaceAll(p.Value, " ", ""))

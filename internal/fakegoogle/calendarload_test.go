@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"headroom/internal/fakegoogle"
 )
@@ -75,7 +76,7 @@ func TestEventsOfAFileAreAsGoogleHasThem(t *testing.T) {
 		Creator:    &fakegoogle.EventPerson{Email: ann, Self: true},
 		Organizer:  &fakegoogle.EventPerson{Email: "bob@example.com", DisplayName: "Bob"},
 		Attendees:  []fakegoogle.EventAttendee{{Email: "Ann@example.com", Self: true, ResponseStatus: "accepted"}},
-	}, series); diff != "" {
+	}, series, cmpopts.IgnoreUnexported(fakegoogle.Event{})); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
 	if first.ID == second.ID || first.ICalUID != "twice" || second.ICalUID != "twice" ||
@@ -123,6 +124,48 @@ func TestZonesOfAFileGetIANANames(t *testing.T) {
 		events := server.Calendar(ann, "primary").Events()
 		if len(events) != 1 || events[0].Start.TimeZone != test.want || (len(problems) == 1) != (id == "Nowhere/Middle") {
 			t.Errorf("%s: %+v, problems %+v; want zone %s", id, events, problems, test.want)
+		}
+	}
+}
+
+// A definition's name is text with escapes; times name it as a parameter, quoted
+// or with the same escapes.
+func TestZonesWithACommaInTheirNameAreFound(t *testing.T) {
+	definition := "BEGIN:VTIMEZONE\nTZID:Kuala Lumpur\\, Singapore\nBEGIN:STANDARD\nDTSTART:19700101T000000\n" +
+		"TZOFFSETFROM:+0800\nTZOFFSETTO:+0800\nEND:STANDARD\nEND:VTIMEZONE\n"
+	for _, param := range []string{`"Kuala Lumpur, Singapore"`, `Kuala Lumpur\, Singapore`, `Kuala Lumpur, Singapore`} {
+		server, _ := start(t, fakegoogle.Options{})
+		problems, err := server.LoadCalendars(ann, writeICS(t, map[string]string{"primary.ics": calendarText(definition,
+			eventText("UID:x\nDTSTART;TZID="+param+":20260302T090000\nDTEND;TZID="+param+":20260302T100000\n"+
+				"RRULE:FREQ=DAILY;COUNT=2\nEXDATE;TZID="+param+":20260303T090000"))}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := server.Calendar(ann, "primary").Events()
+		if len(events) != 1 || len(problems) != 0 ||
+			*events[0].Start != (fakegoogle.EventTime{DateTime: "2026-03-02T01:00:00Z", TimeZone: "Etc/GMT-8"}) ||
+			!slices.Contains(events[0].Recurrence, "EXDATE;TZID=Etc/GMT-8:20260303T090000") {
+			t.Errorf("TZID=%s: %+v, problems %+v", param, events, problems)
+		}
+	}
+}
+
+func TestAnUnreadableEndCostsTheEndAlone(t *testing.T) {
+	for lines, want := range map[string]fakegoogle.EventTime{
+		"DTSTART:20260302T090000Z\nDTEND:soon":                       {DateTime: "2026-03-02T09:00:00Z", TimeZone: "UTC"},
+		"DTSTART:20260302T090000Z\nDTEND;TZID=UTC:20261302T090000":   {DateTime: "2026-03-02T09:00:00Z", TimeZone: "UTC"},
+		"DTSTART;VALUE=DATE:20260302\nDTEND;VALUE=DATE:2026-03-03":   {Date: "2026-03-03"},
+		"DTSTART:20260302T090000Z\nDTEND:":                           {DateTime: "2026-03-02T09:00:00Z", TimeZone: "UTC"},
+		"DTSTART:20260302T090000Z\nDURATION:an hour\nDTEND:nonsense": {DateTime: "2026-03-02T09:00:00Z", TimeZone: "UTC"},
+	} {
+		server, _ := start(t, fakegoogle.Options{})
+		problems, err := server.LoadCalendars(ann, writeICS(t, map[string]string{"primary.ics": calendarText(eventText("UID:x\n" + lines))}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := server.Calendar(ann, "primary").Events()
+		if len(events) != 1 || *events[0].End != want || len(problems) == 0 || !strings.Contains(problems[len(problems)-1].Cause, "its end cannot be read") {
+			t.Errorf("%q: %+v, problems %+v; want one event that ends %+v", lines, events, problems, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,6 +61,7 @@ func (p place) compare(q place) int {
 type calendarPager struct {
 	tokens  *tokenState
 	odd     Oddity
+	params  url.Values // of the question, without those that are free
 	binding uint64
 	limit   int
 	token   string // that was asked with
@@ -67,11 +69,40 @@ type calendarPager struct {
 	asOf    int64 // revision of the list when its first page was asked for
 }
 
-// The tokens of Calendar are these bytes, in base64 with padding, which must be
-// escaped to travel in a query.
+// The page tokens of Calendar are these bytes and the parameters of the first
+// page, in base64 with padding, which must be escaped to travel in a query.
 const pageTokenBytes = 8 + 8 + 4 + 8 + 8
 
-// newCalendarPager reads maxResults and pageToken. list names the list in all the
+// withFirstParams adds the parameters of the first page that a request for a later
+// one leaves out. Others than the first page had stay as they are: the token is
+// then one of another question.
+func withFirstParams(q ask) ask {
+	b, err := base64.URLEncoding.DecodeString(q.Get("pageToken"))
+	if err != nil || len(b) < pageTokenBytes {
+		return q
+	}
+	q.Values = fillIn(q.Values, string(b[pageTokenBytes:]))
+	return q
+}
+
+// fillIn returns the parameters of a request, and those of a query that it does
+// not have.
+func fillIn(q url.Values, query string) url.Values {
+	first, err := url.ParseQuery(query)
+	if err != nil {
+		return q
+	}
+	filled := maps.Clone(q)
+	for name, values := range first {
+		if !q.Has(name) {
+			filled[name] = values
+		}
+	}
+	return filled
+}
+
+// newCalendarPager reads maxResults and pageToken of a request that has the
+// parameters of its first page; see [withFirstParams]. list names the list in all the
 // world; rev is its revision. The caller holds the lock.
 func newCalendarPager(tokens *tokenState, list string, rev int64, q ask, standard, largest int) (*calendarPager, *apiError) {
 	limit, bad := calendarMaxResults(q, standard, largest)
@@ -81,8 +112,10 @@ func newCalendarPager(tokens *tokenState, list string, rev int64, q ask, standar
 	if q.odd.PageItems > 0 {
 		limit = min(limit, q.odd.PageItems)
 	}
+	params := maps.Clone(q.Values)
+	maps.DeleteFunc(params, func(name string, _ []string) bool { return slices.Contains(freeParams, name) })
 	p := &calendarPager{
-		tokens: tokens, odd: q.odd, limit: limit, token: q.Get("pageToken"), asOf: rev,
+		tokens: tokens, odd: q.odd, limit: limit, token: q.Get("pageToken"), asOf: rev, params: params,
 		binding: bindParams(q.Values, freeParams, list, strconv.FormatUint(uint64(tokens.pages), 10)),
 	}
 	if p.token != "" && !p.take() {
@@ -107,7 +140,7 @@ func calendarMaxResults(q ask, standard, largest int) (int, *apiError) {
 // take reads the page token that was asked with, unless it is of another question.
 func (p *calendarPager) take() bool {
 	b, err := base64.URLEncoding.DecodeString(p.token)
-	if err != nil || len(b) != pageTokenBytes || binary.BigEndian.Uint64(b) != p.binding {
+	if err != nil || len(b) < pageTokenBytes || binary.BigEndian.Uint64(b) != p.binding {
 		return false
 	}
 	p.after = place{position: int64(binary.BigEndian.Uint64(b[8:])), within: int32(binary.BigEndian.Uint32(b[16:]))}
@@ -127,6 +160,7 @@ func (p *calendarPager) give(after place, binding uint64, fresh bool) string {
 	b = binary.BigEndian.AppendUint32(b, uint32(after.within))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.asOf))
 	b = binary.BigEndian.AppendUint64(b, uint64(salt))
+	b = append(b, p.params.Encode()...)
 	return base64.URLEncoding.EncodeToString(b)
 }
 

@@ -75,9 +75,9 @@ func (c *Calendar) ruleSet(master *Event) (first time.Time, set *rrule.Set, err 
 			return first, nil, err
 		}
 	}
-	if !hasRule {
-		set.RDate(first)
-	}
+	// A series begins with its start, also where its rule leaves that out; COUNT does
+	// not count it then.
+	set.RDate(first)
 	return first, set, nil
 }
 

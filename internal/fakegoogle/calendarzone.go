@@ -30,17 +30,31 @@ func newZoneNames(f *icsFile) *zoneNames {
 	return z
 }
 
+// zoneID is the name of a definition.
 func zoneID(p *ical.Prop) string {
 	if p == nil {
 		return ""
 	}
-	return strings.Trim(p.Value, ` "`)
+	return plainZone(p.Value)
+}
+
+// zoneParam is the name of the zone that a time is in; "" where it names none. A
+// comma in it, which programs forget to quote, parts it for the reader.
+func zoneParam(p *ical.Prop) string {
+	return plainZone(strings.Join(p.Params[ical.PropTimezoneID], ","))
+}
+
+// plainZone undoes how the name of a zone is written: definitions have it as text,
+// with escapes, and times as a parameter, without; some programs escape both.
+func plainZone(id string) string {
+	id = strings.NewReplacer(`\\`, `\`, `\,`, `,`, `\;`, `;`).Replace(id)
+	return strings.Trim(id, ` "`)
 }
 
 // ianaName returns the IANA name of a zone; that of the calendar, and a report,
 // where there is none.
 func (z *zoneNames) ianaName(id string) string {
-	id = strings.Trim(id, ` "`)
+	id = plainZone(id)
 	if name, ok := z.known[id]; ok {
 		return name
 	}

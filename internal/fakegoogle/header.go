@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"io"
 	"mime"
-	"net/mail"
 	"strings"
-	"time"
 
 	"golang.org/x/text/encoding/htmlindex"
 )
@@ -95,15 +93,6 @@ func toUTF8(b []byte, charset string) []byte {
 		return b
 	}
 	return out
-}
-
-// parseDate reads a Date header, also one with a comment or without seconds.
-func parseDate(s string) (time.Time, bool) {
-	if s == "" {
-		return time.Time{}, false
-	}
-	t, err := mail.ParseDate(s)
-	return t, err == nil
 }
 
 // mediaType reads a Content-Type, falling back as Gmail and RFC 2045 do: to

@@ -82,7 +82,7 @@ func TestPageTokensAreBoundToTheQuestion(t *testing.T) {
 		t.Helper()
 		wantError(t, err, 400, "Invalid pageToken", "invalidArgument", "INVALID_ARGUMENT")
 	}
-	_, err = users.Messages.List("me").PageToken(token).Do()
+	_, err = users.Messages.List("me").Q("subject:numbers").PageToken(token).Do()
 	dead(err)
 	_, err = users.Messages.List("me").Q("subject:number").LabelIds("INBOX").PageToken(token).Do()
 	dead(err)

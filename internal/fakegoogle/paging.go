@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -41,6 +43,7 @@ type pageToken struct {
 type pager struct {
 	box     *Mailbox
 	odd     Oddity
+	params  url.Values // that tokens are bound to
 	binding uint64
 	limit   int       // items
 	token   string    // that was asked with; "" for the first page
@@ -59,8 +62,10 @@ func (m *Mailbox) newPager(list string, q ask, first pageToken, params ...string
 	if q.odd.PageItems > 0 {
 		limit = min(limit, q.odd.PageItems)
 	}
+	bound := maps.Clone(q.Values)
+	maps.DeleteFunc(bound, func(name string, _ []string) bool { return !slices.Contains(params, name) })
 	p := &pager{
-		box: m, odd: q.odd, binding: m.bind(list, q, params...), limit: limit,
+		box: m, odd: q.odd, params: bound, binding: m.bind(list, q, params...), limit: limit,
 		token: q.Get("pageToken"), first: first, after: first,
 	}
 	if p.token != "" {
@@ -95,10 +100,10 @@ func (m *Mailbox) takeToken(token string, binding uint64) (pageToken, bool) {
 func (p *pager) giveToken(t pageToken, fresh bool) string {
 	h := p.box.habits
 	if !fresh && h.PageTokenLifeMS == 0 && h.PageTokenUses == 0 {
-		return t.encode(p.binding, 0)
+		return t.encode(p.binding, 0, p.params)
 	}
 	p.box.lastSalt = max(p.box.lastSalt+1, time.Now().UnixNano())
-	return t.encode(p.binding, p.box.lastSalt)
+	return t.encode(p.binding, p.box.lastSalt, p.params)
 }
 
 // page ends a page: of items, at places, it returns those that the page names
@@ -130,7 +135,7 @@ func page[T any](p *pager, items []T, places []pageToken, more bool) ([]T, strin
 	case NextFresh:
 		next = p.giveToken(p.first, true)
 	case NextDead:
-		next = p.after.encode(p.binding+1, 0)
+		next = p.after.encode(p.binding+1, 0, p.params)
 	case NextNone:
 		next = ""
 	}
@@ -172,16 +177,28 @@ func (m *Mailbox) bind(list string, q ask, params ...string) uint64 {
 	return h.Sum64()
 }
 
-// encode writes a token of 20 bytes, or of 28 where it is salted with the moment
-// that it was made at.
-func (t pageToken) encode(binding uint64, made int64) string {
+// gmailTokenBytes are those before the parameters of the first page in a token.
+const gmailTokenBytes = 8 + 8 + 4 + 8
+
+// withFirstMailParams is [withFirstParams] for Gmail.
+func withFirstMailParams(q ask) ask {
+	b, err := base64.RawURLEncoding.DecodeString(q.Get("pageToken"))
+	if err != nil || len(b) < gmailTokenBytes {
+		return q
+	}
+	q.Values = fillIn(q.Values, string(b[gmailTokenBytes:]))
+	return q
+}
+
+// encode writes a token: the question that it belongs to, its place, the moment
+// that it was made at as salt, or 0, and the parameters of the question.
+func (t pageToken) encode(binding uint64, made int64, params url.Values) string {
 	var b []byte
 	b = binary.BigEndian.AppendUint64(b, binding)
 	b = binary.BigEndian.AppendUint64(b, uint64(t.position))
 	b = binary.BigEndian.AppendUint32(b, t.sequence)
-	if made != 0 {
-		b = binary.BigEndian.AppendUint64(b, uint64(made))
-	}
+	b = binary.BigEndian.AppendUint64(b, uint64(made))
+	b = append(b, params.Encode()...)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
@@ -189,11 +206,11 @@ func (t pageToken) encode(binding uint64, made int64) string {
 // without salt.
 func parsePageToken(token string, binding uint64) (t pageToken, made time.Time, ok bool) {
 	b, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(b) != 20 && len(b) != 28 || binary.BigEndian.Uint64(b) != binding {
+	if err != nil || len(b) < gmailTokenBytes || binary.BigEndian.Uint64(b) != binding {
 		return pageToken{}, time.Time{}, false
 	}
-	if len(b) == 28 {
-		made = time.Unix(0, int64(binary.BigEndian.Uint64(b[20:])))
+	if salt := int64(binary.BigEndian.Uint64(b[20:])); salt != 0 {
+		made = time.Unix(0, salt)
 	}
 	return pageToken{position: int64(binary.BigEndian.Uint64(b[8:])), sequence: binary.BigEndian.Uint32(b[16:])}, made, true
 }

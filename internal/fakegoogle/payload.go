@@ -3,9 +3,7 @@ package fakegoogle
 import (
 	"bytes"
 	"encoding/base64"
-	"io"
 	"mime"
-	"mime/quotedprintable"
 	"strconv"
 	"strings"
 )
@@ -125,32 +123,6 @@ func splitParts(body []byte, boundary string) [][]byte {
 
 func trimLineEnd(b []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))
-}
-
-// decodeTransfer undoes a transfer encoding as far as the data allows.
-func decodeTransfer(b []byte, encoding string) []byte {
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
-	case "quoted-printable":
-		decoded, err := io.ReadAll(quotedprintable.NewReader(bytes.NewReader(b)))
-		if err != nil && len(decoded) == 0 {
-			return b
-		}
-		return decoded
-	case "base64":
-		kept := make([]byte, 0, len(b))
-		for _, c := range b {
-			if c == '+' || c == '/' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
-				kept = append(kept, c)
-			}
-		}
-		if len(kept)%4 == 1 {
-			kept = kept[:len(kept)-1]
-		}
-		decoded := make([]byte, base64.RawStdEncoding.DecodedLen(len(kept)))
-		n, _ := base64.RawStdEncoding.Decode(decoded, kept)
-		return decoded[:n]
-	}
-	return b
 }
 
 func filename(h header, params map[string]string) string {

@@ -90,6 +90,29 @@ func TestBrokenMailHasATree(t *testing.T) {
 	}
 }
 
+func TestUuencodedPartsAreDecoded(t *testing.T) {
+	const data = "begin 644 cat.txt\n#0V%T\n`\nend\n"
+	for raw, want := range map[string]string{
+		data: "Cat",
+		"a word before\r\nbegin 0644 a b.txt\r\n#0V%T\r\n \r\nend\r\nafter": "Cat",
+		// 45 bytes a line; a space at a line's end may be lost.
+		"begin 644 x\nM" + strings.Repeat("86%A", 15) + "\n\"86$\n`\nend\n": strings.Repeat("aaa", 15) + "aa",
+		"begin 644 x\n#\n": "\x00\x00\x00",
+		"no beginning\n":   "no beginning\n",
+		"begin 644 x\n":    "",
+	} {
+		for _, encoding := range []string{"x-uuencode", "X-UUENCODE ", "x-uue", "uuencode"} {
+			if got := decodeTransfer([]byte(raw), encoding); string(got) != want {
+				t.Errorf("%q by %s = %q, want %q", raw, encoding, got, want)
+			}
+		}
+	}
+	got := outline(fullPayload("1", []byte("Content-Type: text/plain\nContent-Transfer-Encoding: x-uuencode\nContent-Disposition: attachment; filename=cat.txt\n\n"+data)))
+	if want := `"" text/plain "cat.txt" 3 "" true`; got != want {
+		t.Errorf("an attachment is %s, want %s", got, want)
+	}
+}
+
 func FuzzPayload(f *testing.F) {
 	f.Add([]byte("Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nx\r\n--b--\r\n"))
 	f.Add([]byte("Subject: =?utf-8?q?=?=\n folded\n\n"))
