@@ -110,7 +110,9 @@ type Job struct {
 	LastError  string    `json:"last_error,omitempty"`
 	Refusals   int       `json:"refusals"` // in a row, without progress between them
 	Failures   int       `json:"failures"` // in a row, without progress between them
-	Requeued   int64     `json:"requeued"` // times the job went back to the queue for quota
+	// FailingSince is when the first of those failures was.
+	FailingSince time.Time `json:"failing_since,omitzero"`
+	Requeued     int64     `json:"requeued"` // times the job went back to the queue for quota
 
 	LeaseUntil time.Time `json:"lease_until,omitzero"` // zero: nobody owns it now
 	CreatedAt  time.Time `json:"created_at"`

@@ -54,8 +54,8 @@ func (s *slice) endingOfItem(ctx, calls context.Context, err error) *ending {
 
 // blamed is the error of the last of some suspects, if all of them blame the account.
 func blamed(suspects []suspect) error {
-	if len(suspects) == 0 || slices.ContainsFunc(suspects, func(s suspect) bool { return s.blame == nil }) {
+	if len(suspects) == 0 || slices.ContainsFunc(suspects, func(s suspect) bool { return !blames(s.err) }) {
 		return nil
 	}
-	return suspects[len(suspects)-1].blame
+	return suspects[len(suspects)-1].err
 }

@@ -160,7 +160,7 @@ feed:
 func (r *calendarRun) guard(c jobs.Calendar) {
 	defer func() {
 		if err := r.recovered(recover()); err != nil {
-			r.halt(*breaks(err))
+			r.halt(*persists(err))
 		}
 	}()
 	if end := r.read(c); end != nil {

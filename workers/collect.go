@@ -27,12 +27,13 @@ type collector struct {
 type suspect struct {
 	item   jobs.Item
 	result jobs.Result
-	blame  error // see outcome
+	err    error
 }
 
 // run collects until outcomes is closed, and then commits what is left. When
-// there have been too many faults in a row to tell whose they are, suspects is
-// left for the caller to judge; else it is empty.
+// there have been too many faults in a row to tell whose they are, or one would
+// have its item given up, suspects is left for the caller to judge; else it is
+// empty.
 func (c *collector) run(ctx context.Context, outcomes <-chan outcome) {
 	timer := time.NewTimer(commitDelay)
 	timer.Stop()
@@ -41,7 +42,7 @@ func (c *collector) run(ctx context.Context, outcomes <-chan outcome) {
 		select {
 		case out, open := <-outcomes:
 			if !open {
-				if c.lasting.streak < outageStreak {
+				if !c.evidence(c.suspects).Doubtful() {
 					c.acquit()
 				}
 				c.flush(ctx)
@@ -63,18 +64,21 @@ func (c *collector) run(ctx context.Context, outcomes <-chan outcome) {
 }
 
 func (c *collector) add(out outcome) {
-	if out.fault {
+	if out.fault != nil {
 		c.lasting.streak++
-		c.suspects = append(c.suspects, suspect{item: out.item, result: out.result, blame: out.blame})
-		if c.lasting.streak >= outageStreak {
+		c.suspects = append(c.suspects, suspect{item: out.item, result: out.result, err: out.fault})
+		switch {
+		case c.evidence(nil).Doubtful():
 			c.halt(ending{how: doubtful})
+		case c.lasting.streak >= jobs.FaultStreak: // a probe has just worked
+			c.acquit()
 		}
 		return
 	}
 	if out.result.Outcome == jobs.ItemStored {
 		c.lasting.good = out.result.ID
 	}
-	c.lasting.streak = 0
+	c.lasting.streak, c.lasting.worked = 0, time.Now()
 	c.acquit()
 	c.batch = append(c.batch, out.result)
 }

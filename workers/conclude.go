@@ -119,10 +119,10 @@ func (s *slice) waitForQuota(ctx context.Context, end ending) error {
 }
 
 // orGiveUp turns a slice in which something broke into the end of its job when
-// that has happened too often with no progress between.
+// that has happened too often with no progress between, unless it may pass.
 func (s *slice) orGiveUp(end ending) ending {
 	failures := s.failuresBefore()
-	if end.how != broke || failures < s.opts.FailureBudget {
+	if end.how != broke || end.fades || failures < s.opts.FailureBudget {
 		return end
 	}
 	return ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: fmt.Sprintf(
@@ -140,9 +140,17 @@ func (s *slice) failuresBefore() int {
 // backOff parks a slice in which something broke.
 func (s *slice) backOff(ctx context.Context, end ending) error {
 	failures := s.failuresBefore()
-	s.log.Warn("slice failed", zap.String("job", s.job.ID), zap.Int("failures", failures+1), zap.Error(end.err))
-	wait := backoff(time.Second, failures)
-	return s.park(ctx, jobs.Park{For: clip(end.why), Until: time.Now().Add(wait), Failure: clip(end.err.Error())}, wait)
+	log := s.log.Warn
+	if failures > 0 && end.fades { // said before; the scheduler says how many jobs it keeps waiting
+		log = s.log.Debug
+	}
+	log("slice failed", zap.String("job", s.job.ID), zap.Int("failures", failures+1), zap.Error(end.err))
+	wait := max(jobs.FaultWait(failures, s.opts.Scale), time.Until(end.until))
+	since := ""
+	if failures > 0 {
+		since = jobs.Since(s.job.FailingSince)
+	}
+	return s.park(ctx, jobs.Park{For: clip(end.why) + since, Until: time.Now().Add(wait), Failure: clip(end.err.Error())}, wait)
 }
 
 func (s *slice) park(ctx context.Context, p jobs.Park, wait time.Duration) error {

@@ -30,10 +30,11 @@ type ending struct {
 	how   how
 	label string        // metric label: the limit that refused
 	why   string        // paused, refused, broke: what the job waits for, for people
-	until time.Time     // paused, refused: the moment that was named
+	until time.Time     // paused, refused, broke: the moment that was named
 	wait  time.Duration // refused: from the refusal to until
 	sure  bool          // refused: until is a cool-down's end, not a guess at what others spend
 	err   error         // broke: what; lost: why
+	fades bool          // broke: waiting helps, so the job never ends for it
 	fin   jobs.Finish   // ends: how the job ends
 	mend  string        // ends: what somebody has to do before the job can start again
 }
@@ -59,8 +60,15 @@ func breaks(err error) *ending {
 		// Nothing is wrong with the job, however long it takes to make room.
 		return &ending{how: refused, label: diskLabel, why: clip(err.Error()), wait: roomWait, until: time.Now().Add(roomWait)}
 	}
-	return &ending{how: broke, why: err.Error(), err: err}
+	return &ending{how: broke, why: err.Error(), err: err, fades: jobs.Passes(err)}
 }
+
+// persists is [breaks] for what comes again however long the job waits.
+func persists(err error) *ending { return breaks(persistent{err}) }
+
+type persistent struct{ error }
+
+func (p persistent) Unwrap() []error { return []error{p.error, jobs.ErrPersists} }
 
 func blocks(err error) *ending {
 	return &ending{how: ends, fin: jobs.Finish{State: jobs.Blocked, Error: err.Error()}}
@@ -95,11 +103,9 @@ func endingOf(err error, now time.Time) *ending {
 	call, isCall := errors.AsType[*jobs.CallError](err)
 	switch {
 	case errors.Is(err, quota.ErrNeverFits):
-		return &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: err.Error()},
-			mend: "raise the lane's ceiling or the limit (lanes and limits of google.projects in the settings)"}
+		return breaks(fmt.Errorf("%w; raise the lane's ceiling (headroom quota set, or lanes of google.projects in the settings) or the limit: then it goes on by itself", err))
 	case errors.Is(err, quota.ErrUnknownProject):
-		return &ending{how: ends, fin: jobs.Finish{State: jobs.Blocked, Error: err.Error()},
-			mend: "add it to google.projects in the settings"}
+		return breaks(fmt.Errorf("%w; add it to google.projects in the settings: then it goes on by itself", err))
 	case errors.Is(err, quota.ErrUnavailable):
 		// Nothing is known about the quota, so there is none: a wait, however
 		// long the ledger stays away, and never a failure of the job's.
@@ -115,10 +121,14 @@ func endingOf(err error, now time.Time) *ending {
 		}
 		return &ending{how: refused, label: googleLabel, why: "Google's quota (" + call.Reason + ")",
 			wait: wait, until: now.Add(wait), sure: true}
-	case isCall && (call.Class == jobs.ClassAccount || call.Class == jobs.ClassProject):
+	case isCall && call.Class == jobs.ClassAccount:
 		return blocks(err)
+	case isCall && call.Class == jobs.ClassProject: // of many jobs, one asks until it is over
+		e := breaks(err)
+		e.until = now.Add(call.Wait)
+		return e
 	case errors.Is(err, quota.ErrNoCaller), errors.Is(err, quota.ErrCaller):
-		return breaks(err)
+		return persists(err)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 // slice. Several passes over them may be needed: an item that was deferred
 // comes back behind the cursor.
 func (s *slice) fetch(ctx, calls context.Context) ending {
-	if s.lasting.streak >= outageStreak { // the last slice saw an outage: ask before all go
-		if _, end := s.probe(ctx, calls, nil); end != nil {
+	if s.lasting.streak >= jobs.FaultStreak { // the last slice saw an outage: ask before all go
+		if _, end := s.probeKnown(ctx, calls, nil); end != nil {
 			return *end
 		}
 	}

@@ -248,9 +248,9 @@ func faulted(job jobs.Job, item jobs.Item, err error, now time.Time) *outcome {
 		out.result = jobs.Result{ID: item.ID, Outcome: jobs.ItemGone}
 	case jobs.ClassItem:
 	default:
-		out.fault = true
+		out.fault = err
 		if blames(err) { // the account answers other calls, so this is the item's own
-			out.blame, out.result.Failure.Class = err, jobs.ClassForbidden
+			out.result.Failure.Class = jobs.ClassForbidden
 		}
 		if attempts < maxAttempts {
 			wait := backoff(time.Second, item.Attempts)

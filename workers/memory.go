@@ -1,12 +1,17 @@
 package workers
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // recollection is what a process remembers of a job between its slices. To lose
 // it costs nothing but a slower judgement of faults.
 type recollection struct {
-	good   string // id of a message that was fetched lately; "": ask the store
-	streak int    // faults of items since something last worked
+	good   string    // id of a message that was fetched lately; "": ask the store
+	streak int       // faults of items since something last worked
+	worked time.Time // when something last did
+	proven time.Time // when a probe last worked that was made after faults
 
 	// Of the listing, since it last brought a new id:
 	frontier string          // the last of the new ids; "": not known

@@ -330,6 +330,9 @@ func (m *memStore) Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (job
 		case p.Refused:
 			j.Refusals, j.Requeued = j.Refusals+1, j.Requeued+1
 		case p.Failure != "":
+			if j.Failures == 0 {
+				j.FailingSince = time.Now()
+			}
 			j.Failures, j.LastError = j.Failures+1, p.Failure
 		}
 		j.release()

@@ -4,41 +4,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"headroom/jobs"
 )
 
-const (
-	// outageStreak is how many faults in a row, with no success between them,
-	// make it doubtful whether the items are to blame.
-	outageStreak = 10
-	// samples is how many pending items are tried where nothing is stored that
-	// could tell.
-	samples = 4
-)
+// samples is how many pending items are tried where nothing is stored that could
+// tell.
+const samples = 4
 
-// judge decides whether a streak of faults was an outage, in which case the job
-// backs off and the items are as if never tried, or the items' own fault, in
-// which case their attempts count and it returns nil. When nothing is at hand
-// that could prove it, it is an outage as long as one of the items was on its
-// first attempt; the others have been found at fault before.
+// evidence is what is known about the faults of late, if these are whose results
+// are to count.
+func (s *slice) evidence(suspects []suspect) jobs.Evidence {
+	since := func(t time.Time) time.Duration {
+		if t.IsZero() {
+			return -1
+		}
+		return time.Since(t)
+	}
+	e := jobs.Evidence{Streak: s.lasting.streak, Proven: since(s.lasting.proven), Worked: since(s.lasting.worked)}
+	if !s.job.FailingSince.IsZero() && !s.progress {
+		e.Unproven = time.Since(s.job.FailingSince)
+	}
+	for _, one := range suspects {
+		e.Final = e.Final || one.result.Outcome == jobs.ItemFailed
+	}
+	return e
+}
+
+// judge decides whether a row of faults was an outage, in which case the job backs
+// off and the items are as if never tried, or the items' own fault, in which case
+// their attempts count and it returns nil. They are the items' own where any other
+// fetch works. In an outage the next slice begins with the same items: so where
+// each of them works after some attempts, the first one soon proves it for all.
 func (s *slice) judge(ctx, calls context.Context, suspects []suspect) *ending {
-	last := suspects[len(suspects)-1].result.Failure.Reason
 	proven, end := s.probe(ctx, calls, suspects)
 	if end != nil {
 		return end
 	}
+	switch err := blamed(suspects); {
+	case proven:
+	case err != nil: // one after the other is refused: it is the account
+		return endingOf(err, time.Now())
+	case !s.evidence(suspects).Blamed():
+		return s.outage(causeOf(suspects))
+	}
 	results := make([]jobs.Result, len(suspects))
 	for i, suspect := range suspects {
-		if err := blamed(suspects); !proven && err != nil {
-			return blocks(err)
-		}
-		if !proven && suspect.item.Attempts == 0 {
-			return s.outage(last)
-		}
 		results[i] = suspect.result
 	}
 	s.lasting.streak = 0
@@ -48,18 +62,47 @@ func (s *slice) judge(ctx, calls context.Context, suspects []suspect) *ending {
 	return nil
 }
 
-// probe asks Google for something other than the suspects: a message known to
-// be good, which is the last that worked in this process, or else one that is
-// stored; or else, of a mailbox of which nothing is stored yet, a few of the
-// pending items. Any answer proves that Google is not out, and ends the streak.
-// Proven is false when there is nothing to ask for; end is set when Google is
-// out, or for any other reason to stop.
+// causeOf is the last fault of the suspects that an outage may explain.
+func causeOf(suspects []suspect) error {
+	for _, s := range slices.Backward(suspects) {
+		if !blames(s.err) {
+			return s.err
+		}
+	}
+	return suspects[len(suspects)-1].err
+}
+
+// probe asks Google for something other than the suspects: for a message known to
+// be good, or else, of a mailbox of which nothing is stored yet, for its profile,
+// and then for a few of the pending items. Proven says that fetches work; end is
+// set when Google is out, or for any other reason to stop.
 func (s *slice) probe(ctx, calls context.Context, suspects []suspect) (proven bool, end *ending) {
+	if errors.Is(calls.Err(), context.DeadlineExceeded) { // the fetches took all of the slice's time
+		var cancel context.CancelFunc
+		calls, cancel = context.WithTimeout(context.WithoutCancel(calls), margin/2)
+		defer cancel()
+	}
+	if known, end := s.probeKnown(ctx, calls, suspects); known || end != nil {
+		return end == nil, end
+	}
+	if blamed(suspects) == nil { // else that was found out before
+		if err := s.call(calls, nil, s.access.ask); err != nil {
+			return false, endingOfCall(ctx, calls, err, time.Now())
+		}
+	}
+	return s.probePending(ctx, calls, suspects)
+}
+
+// probeKnown asks for a message known to be good: the last that worked in this
+// process, or else one that is stored. An answer proves that Google is not out.
+// Known is false when there is none; end is set when Google is out, or for any
+// other reason to stop.
+func (s *slice) probeKnown(ctx, calls context.Context, suspects []suspect) (known bool, end *ending) {
 	id := s.lasting.good
 	if id == "" {
 		var err error
 		if id, err = s.opts.Store.StoredID(ctx, s.job.Account); errors.Is(err, jobs.ErrNotFound) {
-			return s.probePending(ctx, calls, suspects)
+			return false, nil
 		} else if err != nil {
 			return false, breaks(err)
 		}
@@ -67,28 +110,31 @@ func (s *slice) probe(ctx, calls context.Context, suspects []suspect) (proven bo
 	// Should this one have gone bad itself, the next probe takes another.
 	s.lasting.good = ""
 	err := s.call(calls, nil, func(ctx context.Context) error {
-		_, err := s.box.Fetch(ctx, id, io.Discard)
+		_, err := s.box.Metadata(ctx, id)
 		return err
 	})
-	if err == nil {
-		s.lasting.good, s.lasting.streak = id, 0
-		return true, nil
+	switch call, isCall := errors.AsType[*jobs.CallError](err); {
+	case err == nil:
+		s.lasting.good = id
+	case ctx.Err() != nil, interrupted(calls):
+		return true, endingOfCall(ctx, calls, err, time.Now())
+	case isCall && (call.Class == jobs.ClassGone || call.Class == jobs.ClassItem): // an answer, too
+	case blames(err) && blamed(suspects) != nil: // items and items alike: it is the account
+		return true, endingOf(err, time.Now())
+	default:
+		if end := s.endingOfItem(ctx, calls, err); end != nil {
+			return true, end
+		}
+		return true, s.outage(err)
 	}
-	if ctx.Err() != nil || interrupted(calls) {
-		return false, endingOfCall(ctx, calls, err, time.Now())
-	}
-	if blames(err) && blamed(suspects) != nil { // items and items alike: it is the account
-		return false, blocks(err)
-	}
-	if end := s.endingOfItem(ctx, calls, err); end != nil {
-		return false, end
-	}
-	class, reason := sortFault(err)
-	if class != jobs.ClassGone { // deleted by now would be an answer too
-		return false, s.outage(reason)
-	}
-	s.lasting.streak = 0
+	s.worksAgain()
 	return true, nil
+}
+
+// worksAgain notes that a probe worked.
+func (s *slice) worksAgain() {
+	now := time.Now()
+	s.lasting.streak, s.lasting.worked, s.lasting.proven = 0, now, now
 }
 
 // probePending tries a few items beyond the suspects. What works is kept; what
@@ -98,15 +144,14 @@ func (s *slice) probePending(ctx, calls context.Context, suspects []suspect) (pr
 	if err != nil {
 		return false, breaks(err)
 	}
-	var out *outcome
 	for _, item := range items {
-		out, end = s.fetchItem(ctx, calls, nil, item)
+		out, end := s.fetchItem(ctx, calls, nil, item)
 		switch {
 		case end != nil:
 			return false, end
 		case out == nil:
 			return false, &ending{how: goesOn}
-		case out.fault:
+		case out.fault != nil:
 			continue
 		}
 		if err := s.commit(ctx, []jobs.Result{out.result}); err != nil {
@@ -115,16 +160,10 @@ func (s *slice) probePending(ctx, calls context.Context, suspects []suspect) (pr
 		if out.result.Outcome == jobs.ItemStored {
 			s.lasting.good = item.ID
 		}
-		s.lasting.streak = 0
+		s.worksAgain()
 		return true, nil
 	}
-	if out == nil {
-		return false, nil
-	}
-	if out.blame != nil && blamed(suspects) != nil {
-		return false, blocks(out.blame)
-	}
-	return false, s.outage(out.result.Failure.Reason)
+	return false, nil
 }
 
 // sample returns pending items, never tried before, from all parts of the listing that come after
@@ -154,6 +193,7 @@ func (s *slice) sample(ctx context.Context, suspects []suspect) ([]jobs.Item, er
 	return items, nil
 }
 
-func (s *slice) outage(last string) *ending {
-	return breaks(fmt.Errorf("none of the last %d fetches from %s worked, the last for %s", s.lasting.streak, s.job.Account, last))
+// outage is how a slice ends when no fetch works.
+func (s *slice) outage(err error) *ending {
+	return breaks(fmt.Errorf("fetches from %s fail: %w", s.job.Account, err))
 }

@@ -31,8 +31,7 @@ type pass struct {
 type outcome struct {
 	item   jobs.Item
 	result jobs.Result
-	fault  bool  // Google's, or the item's: not known yet
-	blame  error // the fault, where it blames the account; nil: it does not
+	fault  error // Google's, or the item's: not known yet; nil: none
 }
 
 // pass returns how many items were taken, the results of items whose faults
@@ -49,7 +48,7 @@ func (s *slice) pass(ctx, calls context.Context) (taken int, suspects []suspect,
 		opened:   make(chan struct{}),
 	}
 	p.open = sync.OnceFunc(func() { close(p.opened) })
-	if s.job.Refusals == 0 || s.progress {
+	if s.job.Refusals == 0 && s.job.Failures == 0 || s.progress || s.evidence(nil).Works() {
 		p.open()
 	}
 	done := make(chan struct{})
@@ -113,7 +112,7 @@ func (p *pass) watch(ctx context.Context, done <-chan struct{}) {
 func (p *pass) feed(ctx context.Context) (taken int) {
 	defer func() {
 		if err := p.recovered(recover()); err != nil {
-			p.halt(*breaks(err))
+			p.halt(*persists(err))
 		}
 	}()
 	var after int64
@@ -150,9 +149,9 @@ func (p *pass) feed(ctx context.Context) (taken int) {
 	return taken
 }
 
-// fetchAll fetches items until there are no more. After a refusal, the first
-// fetcher tries alone whether the quota is back: if it is not, one call has been
-// refused and not as many as there are fetchers.
+// fetchAll fetches items until there are no more. After a refusal or a fault, the
+// first fetcher tries alone whether the quota, or Google, is back: if it is not, one
+// call has been made and not as many as there are fetchers.
 func (p *pass) fetchAll(ctx, calls context.Context, first bool) {
 	if first {
 		defer p.open()
@@ -172,7 +171,7 @@ func (p *pass) fetchAll(ctx, calls context.Context, first bool) {
 func (p *pass) handleGroup(ctx, calls context.Context, group []jobs.Item) {
 	defer func() {
 		if err := p.recovered(recover()); err != nil {
-			p.halt(*breaks(fmt.Errorf("message %s of %s: %w", group[0].ID, p.job.Account, err)))
+			p.halt(*persists(fmt.Errorf("message %s of %s: %w", group[0].ID, p.job.Account, err)))
 		}
 	}()
 	if p.isHalted() {
@@ -198,7 +197,9 @@ func (p *pass) emit(out *outcome, end *ending) {
 		p.halt(*end)
 	}
 	if out != nil {
-		p.open()
+		if out.fault == nil {
+			p.open()
+		}
 		p.outcomes <- *out
 	}
 }

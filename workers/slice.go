@@ -141,7 +141,7 @@ func (h *handler) heldUntil(ref jobs.TaskRef, job jobs.Job) error {
 func (s *slice) work(ctx context.Context) (end ending) {
 	defer func() {
 		if p := s.recovered(recover()); p != nil {
-			end = *breaks(p)
+			end = *persists(p)
 		}
 	}()
 	list := s.list
@@ -151,7 +151,7 @@ func (s *slice) work(ctx context.Context) (end ending) {
 		list = s.sync
 	case jobs.CalendarSync:
 	default:
-		return *breaks(fmt.Errorf("job %s is of kind %q, which this version of the worker does not know", s.job.ID, s.job.Kind))
+		return *persists(fmt.Errorf("job %s is of kind %q, which this version of the worker does not know", s.job.ID, s.job.Kind))
 	}
 	account, err := s.opts.Store.Account(ctx, s.job.Account)
 	if errors.Is(err, jobs.ErrNotFound) {

@@ -384,7 +384,7 @@ func TestAPanicIsAFailureAndHarmsNobody(t *testing.T) {
 	}
 }
 
-func TestWhatBlocksAJobOrFailsItForGood(t *testing.T) {
+func TestWhatBlocksAJob(t *testing.T) {
 	call := func(class jobs.Class, reason string) error {
 		return &jobs.CallError{Class: class, Reason: reason, Err: errors.New("Google says no")}
 	}
@@ -396,9 +396,6 @@ func TestWhatBlocksAJobOrFailsItForGood(t *testing.T) {
 		says string
 	}{
 		{"a revoked grant, found by the profile", "profile", call(jobs.ClassAccount, "invalid_grant"), jobs.Blocked, "invalid_grant"},
-		{"an API that is switched off", "list ", call(jobs.ClassProject, "accessNotConfigured"), jobs.Blocked, "accessNotConfigured"},
-		{"a project that the ledger does not know", "profile", fmt.Errorf("project p: %w", quota.ErrUnknownProject), jobs.Blocked, "google.projects"},
-		{"a cost beyond the ceiling", "get m9", fmt.Errorf("20 units over the ceiling of 12: %w", quota.ErrNeverFits), jobs.Failed, "20 units over the ceiling of 12"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -424,9 +421,57 @@ func TestWhatBlocksAJobOrFailsItForGood(t *testing.T) {
 	}
 }
 
+// What somebody can put right for a project or in the settings ends no job: it
+// waits, says since when and why, and goes on by itself.
+func TestWhatAJobWaitsOut(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		at   string // the call that fails; "": all
+		err  error
+		says string
+	}{
+		{"an API that is switched off", "list ", &jobs.CallError{Class: jobs.ClassProject, Reason: "accessNotConfigured", Err: errors.New("enable it at")}, "enable it at"},
+		{"a project that the ledger does not know", "profile", fmt.Errorf("project p: %w", quota.ErrUnknownProject), "google.projects"},
+		{"a cost beyond the ceiling", "get m9", fmt.Errorf("20 units over the ceiling of 12: %w", quota.ErrNeverFits), "raise the lane's ceiling"},
+		{"a network that is away", "", &jobs.CallError{Class: jobs.ClassTransient, Reason: "network", Err: errors.New("connection refused")}, "connection refused"},
+		{"a store whose disk is full", "list ", errors.New("no space left on device"), "no space left on device"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newRig(t, &memMailbox{n: 20, latency: 10 * time.Millisecond}, func(o *Options) { o.FailureBudget = 1 })
+				began := time.Now()
+				b.box.fault = func(name string, _ int) error {
+					if (tt.at == "" || name == tt.at) && time.Since(began) < 3*time.Hour {
+						return tt.err
+					}
+					return nil
+				}
+				b.mustPark(b.ref)
+				for time.Since(began) < 2*time.Hour {
+					ref := b.store.job(b.ref.Job).Ref()
+					if parked, ok := b.slice(ref).(*ParkedError); ok {
+						<-time.After(parkDelay(time.Until(parked.Until)))
+					}
+				}
+				row := b.store.job(b.ref.Job)
+				wait := time.Until(row.WaitUntil)
+				if row.State != jobs.Waiting || !strings.Contains(row.WaitingFor, tt.says) || wait > 2*time.Minute || row.Failures < 20 {
+					t.Errorf("row after two hours = %+v, want it waiting for minutes, saying %q", row, tt.says)
+				}
+				if since := ", since " + began.UTC().Format("2006-01-02T15:04"); !strings.Contains(row.WaitingFor, since) {
+					t.Errorf("the job waits for %q, want it to end with %q", row.WaitingFor, since)
+				}
+				if row := b.toEnd(); row.State != jobs.Completed || row.Progress.Stored != 20 {
+					t.Errorf("row at the end = %+v, want all 20 messages", row)
+				}
+			})
+		})
+	}
+}
+
 // What a job says is to be done fits its kind.
 func TestHintsNameHowTheJobIsStartedAgain(t *testing.T) {
-	unknown := fmt.Errorf("project p: %w", quota.ErrUnknownProject)
+	broken := persistent{errors.New("broken")}
 	for _, tt := range []struct {
 		name  string
 		email string
@@ -437,10 +482,8 @@ func TestHintsNameHowTheJobIsStartedAgain(t *testing.T) {
 	}{
 		{"a backfill of a strange account", "stranger@example.com", jobs.MailBackfill, nil, 0, "; add it, then start the backfill again"},
 		{"a sync of a strange account", "stranger@example.com", jobs.MailSync, nil, 0, "; add it, then ask for the sync again with: headroom sync stranger@example.com"},
-		{"a backfill in a strange project", ann, jobs.MailBackfill, unknown, 0, "; add it to google.projects in the settings, then start the backfill again"},
-		{"a sync in a strange project", ann, jobs.MailSync, unknown, 0, "; add it to google.projects in the settings, then ask for the sync again with: headroom sync ann@example.com"},
-		{"a backfill that gives up", ann, jobs.MailBackfill, errors.New("broken"), 20, ": broken; mend the cause, then start the backfill again"},
-		{"a sync that gives up", ann, jobs.MailSync, errors.New("broken"), 20, ": broken; mend the cause, then ask for the sync again with: headroom sync ann@example.com"},
+		{"a backfill that gives up", ann, jobs.MailBackfill, broken, 20, ": broken; mend the cause, then start the backfill again"},
+		{"a sync that gives up", ann, jobs.MailSync, broken, 20, ": broken; mend the cause, then ask for the sync again with: headroom sync ann@example.com"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newRig(t, &memMailbox{n: 5}, func(o *Options) { o.Google = shut{tt.open} })

@@ -172,7 +172,7 @@ func (s *slice) askedBefore(page string) bool {
 }
 
 func (s *slice) noEnd(what string) *ending {
-	return breaks(fmt.Errorf("%s of %s: its page tokens lead to no end", what, s.job.Account))
+	return persists(fmt.Errorf("%s of %s: its page tokens lead to no end", what, s.job.Account))
 }
 
 func (s *slice) countChanges(page jobs.HistoryPage) {
