@@ -239,7 +239,10 @@ func listOccurrences(ctx context.Context, cmd *cobra.Command, g *globals, s *sto
 		if err != nil {
 			return err
 		}
-		more, wrong := a.Occurrences(span)
+		more, wrong, err := a.List(ctx, span)
+		if err != nil {
+			return err
+		}
 		found, problems = append(found, more...), append(problems, wrong...)
 	}
 	if g.json {

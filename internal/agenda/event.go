@@ -140,7 +140,7 @@ func (a *Agenda) when(event string, t *calendar.EventDateTime) (When, error) {
 	}
 	if at, err := time.Parse(time.RFC3339, t.DateTime); err == nil {
 		_, offset := at.Zone()
-		return When{Time: at.UTC(), Zone: a.zoneOf(event, t.TimeZone, fixed(offset)).String()}, nil
+		return When{Time: at.UTC().Truncate(time.Second), Zone: a.zoneOf(event, t.TimeZone, fixed(offset)).String()}, nil
 	}
 	wall, err := time.Parse("2006-01-02T15:04:05", t.DateTime)
 	if err != nil {

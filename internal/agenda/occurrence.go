@@ -2,14 +2,20 @@ package agenda
 
 import (
 	"cmp"
+	"container/heap"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// MaxOccurrences bounds the occurrences of one series within a span.
-const MaxOccurrences = 100_000
+const (
+	// MaxOccurrences bounds the occurrences of one series within a span.
+	MaxOccurrences = 100_000
+	// MaxListed bounds those of all events together.
+	MaxListed = 500_000
+)
 
 // An Occurrence is one time at which an event takes place.
 type Occurrence struct {
@@ -45,30 +51,198 @@ func (a *Agenda) holds(span Span, start, end When) bool {
 // those of the calendar's zone. What a series' rule does not let be understood is
 // among the problems; its other occurrences are there.
 func (a *Agenda) Occurrences(span Span) ([]Occurrence, []Problem) {
-	problems := slices.Clone(a.problems)
-	var all []Occurrence
-	add := func(o Occurrence) {
-		if a.holds(span, o.Start, o.End) {
-			all = append(all, o)
-		}
-	}
-	for _, e := range a.singles {
-		add(a.occurrence(e))
-	}
-	for _, s := range a.series {
-		if err := a.expand(s, span, add); err != nil {
-			problems = append(problems, a.problem(s.stored.ID, err))
-		}
-	}
-	slices.SortStableFunc(all, func(x, y Occurrence) int {
-		return cmp.Or(x.Start.in(a.zone).Compare(y.Start.in(a.zone)), strings.Compare(x.ID, y.ID))
-	})
+	all, problems, _ := a.List(context.Background(), span)
 	return all, problems
 }
 
-// forever is how far an open span reaches from its beginning, or from that of a
-// series.
-const forever = 200 * 365 * 24 * time.Hour
+// List is [Agenda.Occurrences] until ctx ends, of which the error tells.
+func (a *Agenda) List(ctx context.Context, span Span) (all []Occurrence, problems []Problem, err error) {
+	cut := false
+	problems, err = a.Walk(ctx, span, time.Time{}, func(o Occurrence) bool {
+		if cut = len(all) == MaxListed; !cut {
+			all = append(all, o)
+		}
+		return !cut
+	})
+	if cut {
+		problems = append(problems, a.problem("", tooManyError(MaxListed)))
+	}
+	return all, problems, err
+}
+
+// Walk hands over what takes place within a span, as [Agenda.Occurrences] lists it, from
+// what begins at a moment on and until use returns false. It holds no more than one
+// occurrence of each event at a time. The error is that of ctx.
+func (a *Agenda) Walk(ctx context.Context, span Span, from time.Time, use func(Occurrence) bool) ([]Problem, error) {
+	problems := slices.Clone(a.problems)
+	var once []Occurrence
+	one := func(e *event) {
+		if o := a.occurrence(e); a.holds(span, o.Start, o.End) && !o.Start.in(a.zone).Before(from) {
+			once = append(once, o)
+		}
+	}
+	for _, e := range a.singles {
+		one(e)
+	}
+	upcoming := &heads{zone: a.zone}
+	var walks []*seriesWalk
+	for _, s := range a.series {
+		for _, e := range s.exceptions {
+			if !e.stored.Cancelled() {
+				one(e)
+			}
+		}
+		w := a.walk(ctx, s, span, from)
+		walks = append(walks, w)
+		upcoming.add(w.next)
+	}
+	slices.SortFunc(once, upcoming.compare)
+	upcoming.add(func() (o Occurrence, ok bool) {
+		if len(once) == 0 {
+			return o, false
+		}
+		o, once = once[0], once[1:]
+		return o, true
+	})
+	heap.Init(upcoming)
+	for upcoming.Len() > 0 && ctx.Err() == nil && use(upcoming.all[0].at) {
+		upcoming.advance()
+	}
+	for _, w := range walks {
+		if err := w.err(); err != nil {
+			problems = append(problems, a.problem(w.series.stored.ID, err))
+		}
+	}
+	return problems, ctx.Err()
+}
+
+// A seriesWalk goes through the occurrences of a series within a span, without its
+// exceptions.
+type seriesWalk struct {
+	*walk
+	agenda   *Agenda
+	series   *series
+	span     Span
+	from     time.Time
+	excepted map[string]bool
+	starts   times
+	found    int
+}
+
+func (a *Agenda) walk(ctx context.Context, s *series, span Span, from time.Time) *seriesWalk {
+	w := &seriesWalk{walk: newWalk(ctx), agenda: a, series: s, span: span, from: from, excepted: map[string]bool{}}
+	for _, e := range s.exceptions {
+		w.excepted[s.key(e.original)] = true
+	}
+	lasts := s.end.in(a.zone).Sub(s.start.in(a.zone))
+	first := span.From.Add(-max(0, lasts))
+	if from.After(first) {
+		first = from
+	}
+	zone := s.zone
+	if s.allDay() {
+		zone = a.zone
+	}
+	w.starts = s.starts(w.walk, onWall(first.In(zone)).Add(-slack(zone, first)-s.dayLength()), onWall(span.To.In(zone)).Add(longestSlack))
+	return w
+}
+
+// longestSlack is more than clocks were ever put forward or back.
+const longestSlack = 25 * time.Hour
+
+// slack is how much earlier a clock may show what it shows at a moment or later: nothing
+// where it is not put back around then.
+func slack(zone *time.Location, at time.Time) time.Duration {
+	_, before := at.Add(-longestSlack).In(zone).Zone()
+	_, after := at.Add(longestSlack).In(zone).Zone()
+	if before == after {
+		return 0
+	}
+	return longestSlack
+}
+
+// dayLength is how long a series' occurrence lasts at least.
+func (s *series) dayLength() time.Duration {
+	if s.allDay() {
+		return 24 * time.Hour
+	}
+	return 0
+}
+
+// next is the next occurrence within the span.
+func (w *seriesWalk) next() (o Occurrence, ok bool) {
+	s := w.series
+	for {
+		at, ok := w.starts()
+		if !ok {
+			return o, false
+		}
+		start := s.at(at)
+		begins := start.in(w.agenda.zone)
+		if !begins.Before(w.span.To) {
+			return o, false
+		}
+		end := s.endOf(at)
+		if begins.Before(w.from) || !w.agenda.holds(w.span, start, end) ||
+			w.excepted[s.key(start)] || w.excepted[onWall(at).Format(dayLayout)] && !s.allDay() {
+			continue
+		}
+		if w.found == MaxOccurrences {
+			w.note(tooManyError(MaxOccurrences))
+			return o, false
+		}
+		w.found++
+		return Occurrence{
+			Calendar: w.agenda.calendar.ID, ID: s.stored.ID + "_" + start.suffix(), ICalUID: s.ICalUID, Series: s.stored.ID, Summary: s.Summary,
+			Start: start, End: end,
+		}, true
+	}
+}
+
+// heads are walks through occurrences by what comes next in each: a heap.
+type heads struct {
+	zone *time.Location // in which days begin
+	all  []head
+}
+
+type head struct {
+	next func() (Occurrence, bool)
+	at   Occurrence
+}
+
+// add adds a walk, unless it is at its end.
+func (h *heads) add(next func() (Occurrence, bool)) {
+	if at, ok := next(); ok {
+		h.all = append(h.all, head{next, at})
+	}
+}
+
+// advance moves the first walk on.
+func (h *heads) advance() {
+	if at, ok := h.all[0].next(); ok {
+		h.all[0].at = at
+		heap.Fix(h, 0)
+	} else {
+		heap.Pop(h)
+	}
+}
+
+// compare is the order of occurrences: by their beginnings, and then by id.
+func (h *heads) compare(x, y Occurrence) int {
+	return cmp.Or(x.Start.in(h.zone).Compare(y.Start.in(h.zone)), strings.Compare(x.ID, y.ID))
+}
+
+func (h *heads) Len() int           { return len(h.all) }
+func (h *heads) Less(i, j int) bool { return h.compare(h.all[i].at, h.all[j].at) < 0 }
+func (h *heads) Swap(i, j int)      { h.all[i], h.all[j] = h.all[j], h.all[i] }
+func (h *heads) Push(x any)         { h.all = append(h.all, x.(head)) }
+
+// Pop implements [heap.Interface].
+func (h *heads) Pop() any {
+	last := h.all[len(h.all)-1]
+	h.all = h.all[:len(h.all)-1]
+	return last
+}
 
 // Within lists the ids of the stored events that take place within a span, a
 // series if any of its occurrences does. Of a cancelled occurrence it is the
@@ -104,21 +278,16 @@ func (a *Agenda) Within(span Span) (map[string]bool, []Problem) {
 // endOfTime is after all that takes place.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// takesPlace looks for an occurrence of a series, in ever longer spans.
-func (a *Agenda) takesPlace(s *series, span Span) (found bool, err error) {
-	if first := s.start.in(a.zone); span.From.Before(first) {
-		span.From = first
-	}
-	for length := 30 * 24 * time.Hour; ; length *= 12 {
-		part := Span{span.From, span.From.Add(min(length, forever))}
-		if part.To.After(span.To) {
-			part.To = span.To
-		}
-		err = a.expand(s, part, func(o Occurrence) { found = found || a.holds(part, o.Start, o.End) })
-		if found || !part.To.Before(span.To) || length > forever {
-			return found, err
+// takesPlace looks for an occurrence of a series.
+func (a *Agenda) takesPlace(s *series, span Span) (bool, error) {
+	for _, e := range s.exceptions {
+		if !e.stored.Cancelled() && a.holds(span, e.start, e.end) {
+			return true, nil
 		}
 	}
+	w := a.walk(context.Background(), s, span, time.Time{})
+	_, found := w.next()
+	return found, w.err()
 }
 
 // occurrence is the one time at which an event that does not repeat takes place.
@@ -127,31 +296,6 @@ func (a *Agenda) occurrence(e *event) Occurrence {
 		Calendar: a.calendar.ID, ID: e.stored.ID, ICalUID: e.ICalUID, Series: e.stored.Series, Summary: e.Summary,
 		Start: e.start, End: e.end, Original: e.original,
 	}
-}
-
-// expand hands over the occurrences of a series that may be within a span.
-func (a *Agenda) expand(s *series, span Span, add func(Occurrence)) error {
-	excepted := map[string]bool{}
-	for _, e := range s.exceptions {
-		excepted[s.key(e.original)] = true
-		if !e.stored.Cancelled() {
-			add(a.occurrence(e))
-		}
-	}
-	lasts := s.end.in(a.zone).Sub(s.start.in(a.zone))
-	const zones = 48 * time.Hour // a wall clock is never further from UTC
-	starts, err := s.starts(onWall(span.From.In(s.zone)).Add(-lasts-zones), onWall(span.To.In(s.zone)).Add(zones))
-	for _, at := range starts {
-		start := s.at(at)
-		if excepted[s.key(start)] || excepted[onWall(at).Format(dayLayout)] && !s.allDay() {
-			continue
-		}
-		add(Occurrence{
-			Calendar: a.calendar.ID, ID: s.stored.ID + "_" + start.suffix(), ICalUID: s.ICalUID, Series: s.stored.ID, Summary: s.Summary,
-			Start: start, End: s.endOf(at),
-		})
-	}
-	return err
 }
 
 // at writes a moment as the series writes its start.

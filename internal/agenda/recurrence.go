@@ -37,57 +37,47 @@ func readLine(text string) (line, error) {
 	return l, nil
 }
 
-// starts lists when the occurrences of a series begin, those that exceptions stand
-// for included, in its zone and in order; all that begin within from and to on its
-// wall clock. What the error says could not be understood is left out.
-func (s *series) starts(from, to time.Time) ([]time.Time, error) {
-	var problems []error
+// starts walks through the beginnings of a series' occurrences, those that exceptions
+// stand for included, in its zone and in order: all that begin within from and to on
+// its wall clock. What cannot be understood is noted and left out.
+func (s *series) starts(w *walk, from, to time.Time) times {
 	first := s.start.in(s.zone).In(s.zone)
-	with, without := []time.Time{first}, map[int64]bool{}
+	with := []times{listed(from, first)}
+	var without []times
 	for _, text := range s.Recurrence {
 		l, err := readLine(text)
-		var found []time.Time
+		var found times
 		if err == nil {
-			found, err = s.read(l, onWall(first), from, to)
+			found, err = s.read(w, l, onWall(first), from, to)
 		}
 		if err != nil {
-			problems = append(problems, err)
+			w.note(err)
 		}
-		switch l.name {
-		case "RRULE", "RDATE":
-			with = append(with, found...)
-		case "EXRULE", "EXDATE":
-			for _, at := range found {
-				without[at.Unix()] = true
-			}
+		switch {
+		case found == nil:
+		case strings.HasPrefix(l.name, "EX"):
+			without = append(without, found)
+		default:
+			with = append(with, found)
 		}
 	}
-	with = slices.DeleteFunc(with, func(t time.Time) bool {
-		wall := onWall(t)
-		return without[t.Unix()] || wall.Before(from) || !wall.Before(to)
-	})
-	slices.SortFunc(with, time.Time.Compare)
-	return slices.CompactFunc(with, time.Time.Equal), errors.Join(problems...)
+	return w.stopping(less(merged(with...), merged(without...)))
 }
 
 // read is what one line of the recurrence names.
-func (s *series) read(l line, first, from, to time.Time) ([]time.Time, error) {
+func (s *series) read(w *walk, l line, first, from, to time.Time) (times, error) {
 	switch l.name {
 	case "RRULE", "EXRULE":
-		walls, err := s.rule(l.value, first, from, to)
-		all := make([]time.Time, 0, len(walls))
-		for _, wall := range walls {
-			all = append(all, instant(wall, s.zone))
-		}
-		return all, err
+		return s.rule(w, l.value, first, from, to)
 	case "RDATE", "EXDATE":
-		return s.dates(l)
+		all, err := s.dates(l)
+		return listed(from, all...), err
 	}
 	return nil, fmt.Errorf("recurrence has an unknown %q", l.name)
 }
 
-// rule works out a rule on the wall clock, where every day has 24 hours.
-func (s *series) rule(text string, first, from, to time.Time) ([]time.Time, error) {
+// rule walks through a rule on the wall clock, where every day has 24 hours.
+func (s *series) rule(w *walk, text string, first, from, to time.Time) (times, error) {
 	option, err := s.option(text)
 	if err != nil {
 		return nil, err
@@ -96,31 +86,103 @@ func (s *series) rule(text string, first, from, to time.Time) ([]time.Time, erro
 	if option.Until.IsZero() || option.Until.After(to) {
 		option.Until = to
 	}
+	if !reachable(option) {
+		return nil, nil
+	}
+	if option.Freq > rrule.DAILY {
+		// The library goes through days that a rule leaves out second by second.
+		days, err := w.rule(text, daysOnly(option))
+		if err != nil {
+			return nil, err
+		}
+		if _, any := days(); !any {
+			return nil, nil
+		}
+	}
+	if s.allDay() && option.Freq > rrule.DAILY && option.Count == 0 {
+		return s.daysOf(w, text, option, from), nil
+	}
 	if option.Count == 0 {
 		option.Dtstart = skip(option, from)
 	}
-	if option.Until.Before(option.Dtstart) {
-		return nil, nil
-	}
-	rule, err := rrule.NewRRule(*option)
+	next, err := w.rule(text, option)
 	if err != nil {
-		return nil, fmt.Errorf("rule %q: %w", text, err)
+		return nil, err
 	}
-	var all []time.Time
-	next := rule.Iterator()
-	for range maxSteps {
-		at, ok := next()
-		switch {
-		case !ok:
-			return all, nil
-		case at.Before(from):
-			continue
-		case len(all) == MaxOccurrences:
-			return all, tooManyError(MaxOccurrences)
+	walls := func() (time.Time, bool) {
+		for before := 0; ; before++ {
+			at, ok := next()
+			if !ok || !at.Before(from) {
+				return at, ok
+			}
+			if before == maxSteps {
+				w.note(fmt.Errorf("rule %q: more than %d occurrences before those asked for", text, maxSteps))
+				return at, false
+			}
 		}
-		all = append(all, at)
 	}
-	return all, fmt.Errorf("rule %q: more than %d occurrences before those asked for", text, maxSteps)
+	if s.allDay() {
+		return eachOnce(mapped(walls, wholeDay)), nil
+	}
+	return inOrder(walls, s.zone), nil
+}
+
+// daysOf walks through the days on which a rule that repeats within days has
+// something. It skips the rest of each.
+func (s *series) daysOf(w *walk, text string, option *rrule.ROption, from time.Time) times {
+	own := option.Dtstart
+	return func() (time.Time, bool) {
+		option.Dtstart = own
+		option.Dtstart = skip(option, from)
+		next, err := w.rule(text, option)
+		if err != nil {
+			w.note(err)
+			return time.Time{}, false
+		}
+		for at, ok := next(); ok; at, ok = next() {
+			if day := wholeDay(at); !day.Before(from) {
+				from = day.AddDate(0, 0, 1)
+				return day, true
+			}
+		}
+		return time.Time{}, false
+	}
+}
+
+// daysOnly is the rule of the days on which a rule may have something.
+func daysOnly(o *rrule.ROption) *rrule.ROption {
+	return &rrule.ROption{
+		Freq: rrule.DAILY, Dtstart: wholeDay(o.Dtstart), Until: o.Until, Wkst: o.Wkst,
+		Bymonth: o.Bymonth, Bymonthday: o.Bymonthday, Byyearday: o.Byyearday, Byweekno: o.Byweekno, Byweekday: o.Byweekday,
+	}
+}
+
+func wholeDay(t time.Time) time.Time { return t.Truncate(24 * time.Hour) }
+
+// longestInterval bounds intervals: of each unit it is longer than the calendar, and the library adds it up.
+const longestInterval = 1 << 40
+
+// reachable reports whether a rule that counts hours, minutes or seconds ever comes to
+// those that it is limited to. If not, the library would look for ever.
+func reachable(o *rrule.ROption) bool {
+	unit := map[rrule.Frequency]int{rrule.HOURLY: 3600, rrule.MINUTELY: 60, rrule.SECONDLY: 1}[o.Freq]
+	if unit == 0 {
+		return true
+	}
+	const day = 24 * 3600
+	step := day // of the time of day, which all steps keep in common
+	for rest := max(1, o.Interval) * unit % day; rest != 0; {
+		step, rest = rest, step%rest
+	}
+	begin := o.Dtstart.Hour()*3600 + o.Dtstart.Minute()*60 + o.Dtstart.Second()
+	among := func(limit []int, n int) bool { return len(limit) == 0 || slices.Contains(limit, n) }
+	for at := begin % step; at < day; at += step {
+		if among(o.Byhour, at/3600) && (o.Freq < rrule.MINUTELY || among(o.Byminute, at/60%60)) &&
+			(o.Freq < rrule.SECONDLY || among(o.Bysecond, at%60)) {
+			return true
+		}
+	}
+	return false
 }
 
 // option reads a rule, with its end as it is on the wall clock. Where an end is a
@@ -131,8 +193,15 @@ func (s *series) option(text string) (*rrule.ROption, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rule %q: %w", text, err)
 	}
-	if option.Count < 0 || option.Interval < 0 {
+	switch {
+	case option.Count < 0 || option.Interval < 0:
 		return nil, fmt.Errorf("rule %q counts below zero", text)
+	case option.Count == 0 && strings.Contains(text, "COUNT="):
+		return nil, fmt.Errorf("rule %q counts to zero", text)
+	}
+	option.Interval = min(option.Interval, longestInterval)
+	if _, err := rrule.NewRRule(*option); err != nil {
+		return nil, fmt.Errorf("rule %q: %w", text, err)
 	}
 	if option.Until.IsZero() {
 		return option, nil

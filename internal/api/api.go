@@ -57,7 +57,7 @@ type Backend interface {
 
 	Calendars(ctx context.Context, email string) ([]jobs.CountedCalendar, error)
 	Events(ctx context.Context, email, calendar string, q jobs.EventQuery) ([]jobs.Event, error)
-	Occurrences(ctx context.Context, email, calendar string, from, to time.Time) ([]agenda.Occurrence, []agenda.Problem, error)
+	Occurrences(ctx context.Context, email, calendar string, span agenda.Span, cursor string, limit int) (agenda.Page, error)
 
 	Watches(ctx context.Context, account string, after jobs.WatchKey, limit int) ([]jobs.Watch, error)
 	Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]jobs.ScheduleLine, error)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"headroom/internal/agenda"
@@ -90,19 +89,15 @@ func (a *API) addOccurrences() {
 		From time.Time `query:"from" doc:"Only what ends after this moment."`
 		To   time.Time `query:"to" doc:"Only what begins before this moment."`
 	}) (*Body[Occurrences], error) {
-		skip, err := in.skip()
-		if err != nil {
-			return nil, err
-		}
 		if !in.To.IsZero() && !in.From.Before(in.To) {
 			return nil, Invalid(errors.New("from is not before to"))
 		}
-		all, problems, err := a.opts.Backend.Occurrences(ctx, in.Email, in.Calendar, in.From, in.To)
-		if err != nil {
-			return nil, err
+		page, err := a.opts.Backend.Occurrences(ctx, in.Email, in.Calendar, agenda.Span{From: in.From, To: in.To}, in.Cursor, in.Limit)
+		if errors.Is(err, agenda.ErrCursor) {
+			return nil, Invalid(err)
 		}
-		all = all[min(skip, len(all)):]
-		page := paged(in.Paging, all[:min(len(all), in.Limit+1)], func(agenda.Occurrence) string { return strconv.Itoa(skip + in.Limit) })
-		return &Body[Occurrences]{Occurrences{page.Body, append([]agenda.Problem{}, problems...)}}, nil
+		return &Body[Occurrences]{Occurrences{
+			Page[agenda.Occurrence]{Items: append([]agenda.Occurrence{}, page.Occurrences...), Next: page.Next}, append([]agenda.Problem{}, page.Problems...),
+		}}, err
 	})
 }

@@ -20,15 +20,14 @@ func (b apiBackend) Events(ctx context.Context, email, calendar string, q jobs.E
 	return b.store.Events(ctx, c.Account, c.ID, q)
 }
 
-func (b apiBackend) Occurrences(ctx context.Context, email, calendar string, from, to time.Time) ([]agenda.Occurrence, []agenda.Problem, error) {
+func (b apiBackend) Occurrences(ctx context.Context, email, calendar string, span agenda.Span, cursor string, limit int) (agenda.Page, error) {
 	c, err := StoredCalendar(ctx, b.cfg, b.store, email, calendar)
 	if err != nil {
-		return nil, nil, err
+		return agenda.Page{}, err
 	}
 	of, _, err := AgendaOf(ctx, b.store, c)
 	if err != nil {
-		return nil, nil, err
+		return agenda.Page{}, err
 	}
-	found, problems := of.Occurrences(AgendaSpan(from, to, time.Now()))
-	return found, problems, nil
+	return of.Page(ctx, AgendaSpan(span.From, span.To, time.Now()), cursor, limit)
 }

@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/internal/agenda"
 	"headroom/internal/fakegoogle"
@@ -98,5 +103,59 @@ func TestOddEventsAreRead(t *testing.T) {
 		if _, problems := listed(1, args...); !strings.Contains(problems, `event notime of calendar ann@example.com: start: parsing time "noon"`) {
 			t.Errorf("events %q do not say what they leave out, and why:\n%s", args, problems)
 		}
+	}
+}
+
+// TestAPageOfEndlessSeries: a page of what takes place is quickly there, whatever the
+// series and the span.
+func TestAPageOfEndlessSeries(t *testing.T) {
+	t.Parallel()
+	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	c := r.diary(ann, 0)
+	for i := range 200 {
+		rule := []string{"FREQ=DAILY", "FREQ=HOURLY", "FREQ=SECONDLY", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"}[i%4]
+		event := fmt.Sprintf(`{"id":"endless%d","status":"confirmed","start":{"dateTime":"2020-05-01T09:00:00+02:00","timeZone":"Europe/Berlin"},`+
+			`"end":{"dateTime":"2020-05-01T10:00:00+02:00"},"recurrence":["RRULE:%s"]}`, i, rule)
+		if _, err := c.Put(json.RawMessage(event)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := r.run()
+	r.calendars(a.Store())
+	list := "http://" + a.Addr().String() + "/api/v1/accounts/" + ann + "/calendars/primary/occurrences?limit=1&to=9999-12-31T00:00:00Z&from=2026-01-01T00:00:00Z"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	seen, cursor := map[string]bool{}, ""
+	for range 3 {
+		begun := time.Now()
+		resp, err := http.Get(list + "&cursor=" + url.QueryEscape(cursor))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page struct {
+			Items []agenda.Occurrence
+			Next  string
+		}
+		err = json.NewDecoder(resp.Body).Decode(&page)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || len(page.Items) != 1 || page.Next == "" || seen[page.Items[0].ID] {
+			t.Fatalf("a page: status %d, %+v, %v", resp.StatusCode, page, err)
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("a page took %s", took)
+		}
+		seen[page.Items[0].ID], cursor = true, page.Next
+	}
+	runtime.ReadMemStats(&after)
+	if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 2000 {
+		t.Errorf("three pages took %d MB", spent)
+	}
+	resp, err := http.Get(list + "&cursor=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("a cursor that is none: status %d", resp.StatusCode)
 	}
 }
