@@ -375,6 +375,46 @@ func TestTheQueuesAreSwept(t *testing.T) {
 	}
 }
 
+// TestActiveTasksWithoutALeaseAreSwept: a worker was killed, and its lease is gone
+// from Asynq, which never looks at such a task again. Once its slice is over it is
+// removed; a task that some worker has the lease of stays, and so does a live job's.
+func TestActiveTasksWithoutALeaseAreSwept(t *testing.T) {
+	r, s := newRig(t), openStore(t)
+	ctx := t.Context()
+	job := newJob(t, s, "ann@example.com")
+	r.stand(t, job.Ref(), "active")
+	r.rdb.ZRem(ctx, r.key("lease"), job.Ref().TaskID())
+	for i := range 3 * 200 {
+		ref := jobs.TaskRef{Job: job.ID, Epoch: job.Epoch - 1, Slice: int64(i)}
+		r.stand(t, ref, "active")
+		if i > 0 {
+			r.rdb.ZRem(ctx, r.key("lease"), ref.TaskID())
+		}
+	}
+	w := newTwins(t, s, r.queue)
+	active := func() int64 { return r.rdb.LLen(ctx, r.key("active")).Val() }
+	w.tick(t, 2*time.Second)
+	w.tick(t, 2*time.Second)
+	if got := r.look(t, job.Ref()).State; got != scheduler.TaskActive {
+		t.Errorf("the live job's task is %s before it is given up", got)
+	}
+	for range 8 { // the live job is rescued meanwhile, and its old task is over then
+		w.tick(t, 2*time.Second)
+	}
+	if got := active(); got != 1 {
+		t.Errorf("%d tasks are active, want the one that a worker has", got)
+	}
+	if n, err := r.rdb.Exists(ctx, r.key("t:"+job.Ref().TaskID())).Result(); err != nil || n != 0 {
+		t.Errorf("the task's data is still there: %d, %v", n, err)
+	}
+	if diff := cmp.Diff(map[string]int{"active": 3 * 200}, w.counted(t, "headroom_scheduler_swept_tasks_total")); diff != "" {
+		t.Errorf("tasks swept (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int{"never-claimed": 1}, w.counted(t, "headroom_scheduler_rescues_total")); diff != "" {
+		t.Errorf("rescues (-want +got):\n%s", diff)
+	}
+}
+
 // TestASweepSparesWhatHasBecomePending meanwhile.
 func TestASweepSparesWhatHasBecomePending(t *testing.T) {
 	r := newRig(t)

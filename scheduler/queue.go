@@ -82,6 +82,10 @@ const asynqQueues = "asynq:queues"
 // sortedStates are the states whose tasks stand in sorted sets.
 var sortedStates = []string{"scheduled", "retry", "archived", "completed"}
 
+// sweptStates are those whose tasks are swept when they are over: of active ones,
+// those that no worker has a lease of.
+var sweptStates = append([]string{"active"}, sortedStates...)
+
 // An AsynqQueue is the [Queue] of one Asynq queue. It is safe for concurrent
 // use. It reads Asynq's keys by itself: the inspector takes no context, deletes
 // tasks that have begun to wait for a worker meanwhile, and fails for all tasks
@@ -172,7 +176,7 @@ func (q *AsynqQueue) Sweep(ctx context.Context, from, count int, over func(jobs.
 		keys = append(keys, q.key(state))
 	}
 	reply, err := sweepScript.Run(ctx, q.rdb, keys, q.key("t:"), from, from+count-1).Slice()
-	if err == nil && len(reply) != 1+len(sortedStates) {
+	if err == nil && len(reply) != 1+len(sweptStates) {
 		err = fmt.Errorf("sweep.lua answers %d values", len(reply))
 	}
 	if err != nil {
@@ -182,7 +186,7 @@ func (q *AsynqQueue) Sweep(ctx context.Context, from, count int, over func(jobs.
 		swept.Removed["ghost"] = int(ghosts)
 	}
 	var errs []error
-	for i, state := range sortedStates {
+	for i, state := range sweptStates {
 		ids, _ := reply[i+1].([]any)
 		swept.More = swept.More || len(ids) == count
 		for _, id := range ids {
@@ -197,7 +201,7 @@ func (q *AsynqQueue) Sweep(ctx context.Context, from, count int, over func(jobs.
 	return swept, errors.Join(errs...)
 }
 
-// dropOver removes a task of a sorted state if it is over. One whose id is not of
+// dropOver removes a task of a state if it is over. One whose id is not of
 // our making is left alone.
 func (q *AsynqQueue) dropOver(ctx context.Context, id, state string, over func(jobs.TaskRef) (bool, error)) (bool, error) {
 	ref, err := jobs.ParseTaskID(id)
@@ -207,7 +211,7 @@ func (q *AsynqQueue) dropOver(ctx context.Context, id, state string, over func(j
 	if yes, err := over(ref); err != nil || !yes {
 		return false, err
 	}
-	n, err := dropScript.Run(ctx, q.rdb, []string{q.key("t:" + id), q.key(state)}, id).Int()
+	n, err := dropScript.Run(ctx, q.rdb, []string{q.key("t:" + id), q.key(state), q.key("lease")}, id, state).Int()
 	if err != nil {
 		return false, fmt.Errorf("delete task %s from queue %s: %w", id, q.queue.Name, err)
 	}

@@ -10,8 +10,10 @@
 -- ARGV[2]  where the page begins
 -- ARGV[3]  where it ends
 --
--- Returns {removed, {id ...} ...}: how many were removed, and the ids that are
--- left on the page of each sorted set from KEYS[4] on.
+-- Returns {removed, {id ...} ...}: how many were removed, the ids on the page of
+-- active tasks that no worker has a lease of, and the ids that are left on the page
+-- of each sorted set from KEYS[4] on. Asynq itself looks for dead workers by their
+-- leases, and never at an active task without one.
 local removed = 0
 local function ghost(id)
   if redis.call("HEXISTS", ARGV[1] .. id, "msg") == 1 then
@@ -22,15 +24,18 @@ local function ghost(id)
   return true
 end
 
+local unleased = {}
 for i = 1, 2 do
   for _, id in ipairs(redis.call("LRANGE", KEYS[i], ARGV[2], ARGV[3])) do
     if ghost(id) then
       redis.call("LREM", KEYS[i], 0, id)
       redis.call("ZREM", KEYS[3], id)
+    elseif i == 2 and not redis.call("ZSCORE", KEYS[3], id) then
+      unleased[#unleased + 1] = id
     end
   end
 end
-local reply = {0}
+local reply = {0, unleased}
 for i = 4, #KEYS do
   local ids = {}
   for _, id in ipairs(redis.call("ZRANGE", KEYS[i], ARGV[2], ARGV[3])) do
