@@ -18,6 +18,9 @@ type memStore struct {
 	hold  atomic.Bool // LiveJobs blocks until its context ends
 	stale int         // takeovers refused because the row was written since
 	lists int
+
+	wrong   []jobs.RepairedMoment // in the future
+	repairs int                   // times that they were looked for
 }
 
 func newStore(rows ...jobs.Job) *memStore {
@@ -73,6 +76,16 @@ func (s *memStore) TakeOver(_ context.Context, seen jobs.Job) (jobs.Job, error) 
 	j.LeaseUntil, j.UpdatedAt = time.Time{}, time.Now()
 	s.rows[j.ID] = j
 	return j, nil
+}
+
+// RepairMoments returns and forgets what a test has laid out.
+func (s *memStore) RepairMoments(context.Context) ([]jobs.RepairedMoment, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.repairs++
+	found := s.wrong
+	s.wrong = nil
+	return found, nil
 }
 
 func (s *memStore) set(change func(rows map[string]jobs.Job)) {

@@ -6,13 +6,14 @@ import (
 )
 
 type metrics struct {
-	rescues *prometheus.CounterVec
-	swept   *prometheus.CounterVec
-	paused  *prometheus.GaugeVec
-	ticks   *prometheus.CounterVec
-	seconds prometheus.Histogram
-	live    prometheus.Gauge
-	overdue prometheus.Gauge
+	rescues  *prometheus.CounterVec
+	swept    *prometheus.CounterVec
+	repaired *prometheus.CounterVec
+	paused   *prometheus.GaugeVec
+	ticks    *prometheus.CounterVec
+	seconds  prometheus.Histogram
+	live     prometheus.Gauge
+	overdue  prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -26,6 +27,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "headroom_scheduler_swept_tasks_total",
 			Help: "Tasks removed because they meant nothing any more, by Asynq's state, or because their message was gone (ghost).",
 		}, []string{"state"}),
+		repaired: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_scheduler_repaired_moments_total",
+			Help: "Stored moments that were further in the future than any rule sets them, because a clock was ahead, and were set back.",
+		}, []string{"what"}),
 		paused: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headroom_scheduler_queue_paused",
 			Help: "1 while somebody has paused the queue in Asynq, else 0.",
@@ -51,7 +56,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, c := range causes { // shown as 0 before the first rescue
 		m.rescues.WithLabelValues(string(c))
 	}
-	for _, state := range append([]string{"ghost"}, sortedStates...) {
+	for _, state := range append([]string{"ghost"}, sweptStates...) {
 		m.swept.WithLabelValues(state)
 	}
 	return m

@@ -38,11 +38,14 @@ func (s *Scheduler) tick(ctx context.Context) error {
 	if err := s.register(ctx); err != nil {
 		return err // without a queue there is nothing to rescue into
 	}
+	t := &tick{scheduler: s, elapsed: s.opts.ElapsedFunc(), now: s.opts.NowFunc(), sights: sights{}}
+	if err := s.repairClock(ctx, t.now, t.elapsed); err != nil {
+		return err
+	}
 	live, err := s.opts.Store.LiveJobs(ctx)
 	if err != nil {
 		return fmt.Errorf("list live jobs: %w", err)
 	}
-	t := &tick{scheduler: s, elapsed: s.opts.ElapsedFunc(), now: s.opts.NowFunc(), sights: sights{}}
 	var group errgroup.Group
 	group.SetLimit(rescuesAtATime)
 	for _, job := range live {

@@ -38,6 +38,9 @@ type Store interface {
 	// row, which may rest in a state that somebody wanted it in. It returns
 	// jobs.ErrStale when anything was written to the job since it was as seen.
 	TakeOver(ctx context.Context, seen jobs.Job) (jobs.Job, error)
+	// RepairMoments sets back stored moments that are further in the future than
+	// any rule sets them, and returns what it found.
+	RepairMoments(ctx context.Context) ([]jobs.RepairedMoment, error)
 }
 
 // A Queue holds the tasks that carry the jobs.
@@ -87,6 +90,7 @@ type Scheduler struct {
 	doubts bool                  // something may be lost, and the next look tells
 	queues map[string]QueueState // as last registered
 	sweeps int                   // pages swept since the last from the start
+	clock  clockSight
 }
 
 // New returns a scheduler that does nothing until [Scheduler.Run].
