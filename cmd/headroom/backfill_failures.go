@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"time"
 
 	"headroom/internal/app"
+	"headroom/internal/export"
 	"headroom/internal/store"
 	"headroom/internal/term"
 	"headroom/jobs"
@@ -123,7 +123,7 @@ func exportFailures(out io.Writer, path string, failures func(func(jobs.Failure)
 	if path == "-" {
 		return writeCSV(out, failures)
 	}
-	file, err := os.Create(path)
+	file, err := export.CreatePrivate(path)
 	if err != nil {
 		return fmt.Errorf("export failures: %w", err)
 	}

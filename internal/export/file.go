@@ -71,3 +71,20 @@ func whole(path string, sync bool, write func(*os.File) error) (err error) {
 	}
 	return os.Rename(f.Name(), path)
 }
+
+// CreatePrivate is [os.Create] for what no other user of the machine may read, also
+// where the file is there already.
+func CreatePrivate(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() { // not /dev/stdout
+		err = errors.Join(f.Chmod(0o600), f.Truncate(0))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

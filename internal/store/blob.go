@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"headroom/jobs"
@@ -20,7 +21,13 @@ import (
 // blobs is a folder of files that are named after the SHA-256 of their content:
 // ab/cd/abcd… below root. Files are written in root/tmp and moved into place
 // whole, so a file that has its name has its content.
-type blobs struct{ root string }
+type blobs struct {
+	root   string
+	sync   func(dir string) error // makes names in a folder survive a crash
+	synced *sync.Map              // folders whose own names do, by what this process knows
+}
+
+func newBlobs(root string) blobs { return blobs{root: root, sync: syncDir, synced: new(sync.Map)} }
 
 // abandoned is the age from which a file in tmp is a dead process's.
 const abandoned = time.Hour
@@ -60,13 +67,37 @@ func (b blobs) put(fill func(io.Writer) error) (sha string, err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() == d.size {
 		return sha, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := b.folder(filepath.Dir(path)); err != nil {
 		return "", err
 	}
 	if err := d.moveTo(path); err != nil {
 		return "", err
 	}
-	return sha, syncDir(filepath.Dir(path))
+	return sha, b.sync(filepath.Dir(path))
+}
+
+// folder makes a folder below root and those above it. Their names survive a crash
+// when it returns, also of those that another process has made just now.
+func (b blobs) folder(dir string) error {
+	if _, known := b.synced.Load(dir); known || dir == b.root {
+		if _, err := os.Lstat(dir); err == nil {
+			return nil
+		}
+	}
+	above := filepath.Dir(dir)
+	if dir != b.root {
+		if err := b.folder(above); err != nil {
+			return err
+		}
+	}
+	if err := makePrivate(dir, func(string) error { return nil }); err != nil {
+		return err
+	}
+	if err := b.sync(above); err != nil {
+		return err
+	}
+	b.synced.Store(dir, true)
+	return nil
 }
 
 // inMemory is how many bytes of a blob are held before they go to a file, so that

@@ -114,6 +114,11 @@ func code(err error) int {
 	return 0
 }
 
+// explainPath says what is wrong with a database that cannot be made.
+func explainPath(path string, err error) error {
+	return fmt.Errorf("store %s cannot be written; check the owner of the file and its folder: %w", path, err)
+}
+
 // explain adds the next step to errors that are about the file.
 func explain(path string, err error) error {
 	if err == nil || errors.Is(err, errNewer) {
@@ -123,7 +128,7 @@ func explain(path string, err error) error {
 	case sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("store %s is not a SQLite database; choose another path: %w", path, err)
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return fmt.Errorf("store %s cannot be written; check the owner of the file and its folder: %w", path, err)
+		return explainPath(path, err)
 	}
 	if full(err) {
 		return fmt.Errorf("store %s: %w", path, noRoom(filepath.Dir(path), err))

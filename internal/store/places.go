@@ -38,7 +38,7 @@ func places(opts Options) (path, folder string, err error) {
 // A trail is the folders that were made on the way, the outermost first.
 type trail []string
 
-// mkdir makes a folder, with those above it.
+// mkdir makes a folder, with those above it, for its owner alone.
 func (t *trail) mkdir(dir string) error {
 	var missing []string
 	for at := dir; ; at = filepath.Dir(at) {
@@ -47,9 +47,13 @@ func (t *trail) mkdir(dir string) error {
 		}
 		missing = append(missing, at)
 	}
-	slices.Reverse(missing)
-	*t = append(*t, missing...)
-	return os.MkdirAll(dir, 0o755)
+	for _, at := range slices.Backward(missing) {
+		*t = append(*t, at)
+		if err := makePrivate(at, syncDir); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(dir, privateFolder) // says what is wrong with one that is no folder
 }
 
 // undo removes what mkdir made, but for what holds something by now.

@@ -72,7 +72,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, blobs: blobs{root: folder}, log: opts.Log.Named("store"), watched: opts.Watched}
+	s := &Store{path: path, blobs: newBlobs(folder), log: opts.Log.Named("store"), watched: opts.Watched}
 	var made trail
 	defer func() {
 		if err != nil {
@@ -82,6 +82,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if err := s.prepare(path, opts.Existing, &made); err != nil {
 		return nil, noRoom(filepath.Dir(path), err)
 	}
+	protect(path, s.blobs, s.log)
 	if s.writer, err = openDB(path, 1); err != nil {
 		return nil, err
 	}
@@ -110,6 +111,9 @@ func (s *Store) prepare(path string, existing bool, made *trail) error {
 	}
 	if err := made.mkdir(s.blobs.tmp()); err != nil {
 		return fmt.Errorf("make the blob folder: %w; choose another folder or have it made", err)
+	}
+	if err := makeDatabase(path); err != nil {
+		return explainPath(path, err)
 	}
 	return s.blobs.clear()
 }
