@@ -62,6 +62,7 @@ type Snapshot struct {
 	Token     string        `json:"token,omitempty"`      // of the next page
 	After     string        `json:"after,omitempty"`      // age, merge, absent: the id before the next one
 	Without   string        `json:"without,omitempty"`    // labels that were deleted meanwhile, each with a newline after it
+	Asked     bool          `json:"asked,omitempty"`      // this reading, or the last, was asked for: it need not wait for a day to pass
 	Gap       bool          `json:"gap,omitempty"`        // the cursor has moved to a pinned id, and only the snapshot knows what was before
 
 	Failures int       `json:"failures,omitempty"` // in a row, without progress between them
@@ -74,10 +75,14 @@ type Snapshot struct {
 // profile promised. Nothing may be taken for deleted by it then.
 func (s Snapshot) Short() bool { return s.Seen < s.Expected/2 }
 
-// Due reports whether there is a step of the reading to be done now. A moment that
-// no rule here can have named, since it is too far ahead, is not believed.
-func (s Snapshot) Due(now time.Time) bool {
-	return s.Phase != "" && (!now.Before(s.NextTry) || s.NextTry.Sub(now) > ReconcileEvery)
+// Due reports whether there is a step of the reading to be done now, once it is
+// [Cursor.Due].
+func (s Snapshot) Due(now time.Time) bool { return s.Phase != "" && over(s.NextTry, now) }
+
+// over reports whether a moment has come. One that no rule here can have named, since
+// it is too far ahead, is not believed.
+func over(moment, now time.Time) bool {
+	return !now.Before(moment) || moment.Sub(now) > ReconcileEvery
 }
 
 // snapshotTries is how many failures in a row make a snapshot be begun anew.
@@ -99,7 +104,7 @@ func (s Snapshot) Fail(reason string, now time.Time) Snapshot {
 // doubles with each restart.
 func (s Snapshot) Restart(reason string, now time.Time) Snapshot {
 	return Snapshot{
-		Phase: SnapshotAsked, Gap: s.Gap, Restarts: s.Restarts + 1, Error: reason,
+		Phase: SnapshotAsked, Asked: s.Asked, Gap: s.Gap, Restarts: s.Restarts + 1, Error: reason,
 		NextTry: now.Add(doubling(firstExpiry, int64(s.Restarts))),
 	}
 }
@@ -117,22 +122,36 @@ func (c Cursor) Backwards(p HistoryPage) bool {
 }
 
 // Expire says that the history cannot be read from the cursor on, so that the
-// mailbox has to be read as a whole: at once, or a day after it last was. A snapshot
-// that is under way is older than the gap, and begun anew.
+// mailbox has to be read as a whole. A snapshot that is under way is older than the
+// gap, and begun anew.
 func (c Cursor) Expire(reason ReconcileReason, now time.Time) Cursor {
 	switch c.Snapshot.Phase {
 	case "":
-		c.Snapshot = Snapshot{Phase: SnapshotAsked}
+		c.Snapshot = Snapshot{Phase: SnapshotAsked, Asked: c.ReconcileReason == ReconcileAsked}
 	case SnapshotAsked:
+		c.Snapshot.Asked = c.Snapshot.Asked || !c.Reconcile
 	default:
 		c.Snapshot = c.Snapshot.Restart("the history from its beginning on cannot be read", now)
 	}
-	next := c.ReconciledAt.Add(ReconcileEvery)
-	if !c.ReconciledAt.IsZero() && !c.ReconciledAt.After(now) && next.After(now) && next.After(c.Snapshot.NextTry) {
-		c.Snapshot.NextTry = next
-	}
 	c.Reconcile, c.ReconcileReason = true, reason
 	return c
+}
+
+// ReadingFrom is when the reading of the whole mailbox that is to be done goes on; zero:
+// at any time. For the sake of its history a mailbox is read so once a day at most.
+func (c Cursor) ReadingFrom() time.Time {
+	from := c.Snapshot.NextTry
+	if s := c.Snapshot; c.Reconcile && s.Phase == SnapshotAsked && !s.Asked && !s.Gap && !c.ReconciledAt.IsZero() {
+		if next := c.ReconciledAt.Add(ReconcileEvery); next.After(from) {
+			return next
+		}
+	}
+	return from
+}
+
+// Due reports whether there is a step of reading the whole mailbox to be done now.
+func (c Cursor) Due(now time.Time) bool {
+	return c.Snapshot.Phase != "" && over(c.ReadingFrom(), now)
 }
 
 // Recover says that the history can be read from the cursor on after all.
@@ -151,7 +170,7 @@ func (c Cursor) Recover() Cursor {
 func (c Cursor) Begin(p Profile) Cursor {
 	c.Snapshot = Snapshot{
 		Phase: SnapshotAge, HistoryID: p.HistoryID, Expected: p.Messages,
-		Gap: c.Snapshot.Gap, Restarts: c.Snapshot.Restarts,
+		Asked: c.Snapshot.Asked, Gap: c.Snapshot.Gap, Restarts: c.Snapshot.Restarts,
 	}
 	if p.HistoryID < c.HistoryID {
 		c.Reconcile, c.ReconcileReason = true, HistoryBackwards
@@ -186,5 +205,5 @@ func (c Cursor) Standstill() string {
 	if c.Snapshot.Error != "" {
 		text += "; the last try failed: " + c.Snapshot.Error
 	}
-	return text + fmt.Sprintf("; it is read again at %s at the earliest", c.Snapshot.NextTry.Format(time.RFC3339))
+	return text + fmt.Sprintf("; it is read again at %s at the earliest", c.ReadingFrom().Format(time.RFC3339))
 }

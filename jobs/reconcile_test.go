@@ -42,9 +42,12 @@ func TestAWholeReadingIsDueOnceADay(t *testing.T) {
 	}{
 		{"never read so before", jobs.Cursor{}, 0},
 		{"read so two days ago", jobs.Cursor{ReconciledAt: noon.Add(-48 * time.Hour)}, 0},
-		{"read so an hour ago", jobs.Cursor{ReconciledAt: noon.Add(-time.Hour)}, 23 * time.Hour},
+		{"read so an hour ago", jobs.Cursor{ReconciledAt: noon.Add(-time.Hour), ReconcileReason: jobs.HistoryTooOld}, 23 * time.Hour},
+		{"read so an hour ago, for a schedule", jobs.Cursor{ReconciledAt: noon.Add(-time.Hour), ReconcileReason: jobs.ReconcileAsked}, 0},
+		{"known to be too old before", jobs.Cursor{ReconciledAt: noon.Add(-time.Hour), Reconcile: true, ReconcileReason: jobs.HistoryTooOld,
+			Snapshot: jobs.Snapshot{Phase: jobs.SnapshotAsked}}, 23 * time.Hour},
 		{"read so in the future, by a clock that was ahead", jobs.Cursor{ReconciledAt: noon.Add(time.Hour)}, 0},
-		{"asked for already", jobs.Cursor{Snapshot: jobs.Snapshot{Phase: jobs.SnapshotAsked}}, 0},
+		{"asked for already", jobs.Cursor{ReconciledAt: noon.Add(-time.Hour), Snapshot: jobs.Snapshot{Phase: jobs.SnapshotAsked}}, 0},
 		{"under way, which is begun anew", jobs.Cursor{Snapshot: jobs.Snapshot{Phase: jobs.SnapshotLabels}}, time.Minute},
 		{"begun anew before", jobs.Cursor{Snapshot: jobs.Snapshot{Phase: jobs.SnapshotLabels, Restarts: 2}}, 4 * time.Minute},
 	} {
@@ -53,8 +56,8 @@ func TestAWholeReadingIsDueOnceADay(t *testing.T) {
 			if !c.Reconcile || c.ReconcileReason != jobs.HistoryTooOld || c.Snapshot.Phase != jobs.SnapshotAsked {
 				t.Fatalf("cursor = %+v, want a snapshot that is asked for", c)
 			}
-			if !c.Snapshot.Due(noon.Add(row.due)) || row.due > 0 && c.Snapshot.Due(noon.Add(row.due-time.Millisecond)) {
-				t.Errorf("it is due at %s, want %s after noon", c.Snapshot.NextTry, row.due)
+			if !c.Due(noon.Add(row.due)) || row.due > 0 && c.Due(noon.Add(row.due-time.Millisecond)) {
+				t.Errorf("it is due at %s, want %s after noon", c.ReadingFrom(), row.due)
 			}
 			if text := c.Standstill(); !strings.Contains(text, "no longer reaches back") {
 				t.Errorf("Standstill = %q, want why", text)

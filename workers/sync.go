@@ -98,7 +98,7 @@ func (s *slice) followHistory(ctx, calls context.Context, cursor jobs.Cursor) (_
 		if cursor, err = s.opts.Store.ExpireCursor(ctx, s.ref, reason); err != nil {
 			return cursor, breaks(err)
 		}
-		if !cursor.Snapshot.Due(time.Now()) {
+		if !cursor.Due(time.Now()) {
 			// What is on the list is fetched first.
 			s.unlisted = &ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: cursor.Standstill()}}
 			return cursor, s.unlisted

@@ -113,8 +113,8 @@ func printCursor(row func(name, format string, args ...any), c *jobs.Cursor) {
 		if snap.Error != "" {
 			text += "; the last try failed: " + snap.Error
 		}
-		if !snap.NextTry.IsZero() {
-			text += "; goes on at " + term.Time(snap.NextTry)
+		if from := c.ReadingFrom(); !from.IsZero() {
+			text += "; goes on at " + term.Time(from)
 		}
 		row("reads all because", "%s", c.ReconcileReason.Text())
 		row("reading of all", "%s", text)
@@ -156,6 +156,7 @@ func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, cursor *jobs.Cursor
 	row("outside the filter", "%d", p.Skipped)
 	row("too large for a body", "%d", p.Oversize)
 	row("failed", "%d", p.Failed)
+	printCursor(row, cursor)
 	for i, c := range plan.Calls {
 		name := ""
 		if i == 0 {
@@ -163,7 +164,6 @@ func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, cursor *jobs.Cursor
 		}
 		row(name, "%s", callText(c))
 	}
-	printCursor(row, cursor)
 	if plan.Why != "" {
 		row("why", "%s", plan.Why)
 	}

@@ -81,7 +81,7 @@ func (s *Store) EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, do
 		if err != nil {
 			return err
 		}
-		r.Checkpoint.Listed = !c.Snapshot.Due(fromMillis(x.now))
+		r.Checkpoint.Listed = !c.Due(fromMillis(x.now))
 		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET synced_at = ? WHERE account = ?", x.now, r.Account)
 		return err
 	})

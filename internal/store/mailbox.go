@@ -46,8 +46,12 @@ func (x *tx) saveCursor(ctx context.Context, c jobs.Cursor) error {
 	if err != nil {
 		return fmt.Errorf("encode the snapshot: %w", err)
 	}
+	var resume time.Time
+	if c.Snapshot.Phase != "" {
+		resume = c.ReadingFrom()
+	}
 	_, err = x.ExecContext(ctx, `UPDATE mailboxes SET history_id = ?, reconcile = ?, reconcile_reason = ?, reconciled_at = ?, snapshot = ?, resume_at = ?
-		WHERE account = ?`, int64(c.HistoryID), c.Reconcile, c.ReconcileReason, toMillis(c.ReconciledAt), string(text), toMillis(c.Snapshot.NextTry), c.Account)
+		WHERE account = ?`, int64(c.HistoryID), c.Reconcile, c.ReconcileReason, toMillis(c.ReconciledAt), string(text), toMillis(resume), c.Account)
 	return err
 }
 
@@ -241,6 +245,12 @@ func (x *tx) clearDone(ctx context.Context, r *row) (done bool, err error) {
 // rarely it is otherwise: a cursor may grow too old within hours.
 const crawlAdvance = time.Hour
 
+// standsStill holds for a mailbox m whose history is too old to be read, if it was read
+// as a whole less than a day ago: then a sync has nothing to do. Of a history that runs
+// backwards that may have been one odd answer.
+const standsStill = `m.reconcile AND m.reconcile_reason <> '` + string(jobs.HistoryBackwards) + `'
+	AND m.snapshot NOT LIKE '%"gap":true%' AND m.snapshot NOT LIKE '%"asked":true%'`
+
 // resumePause is how soon after the last a sync begins at the earliest because the
 // reading of its whole mailbox may go on.
 const resumePause = 10 * time.Second
@@ -255,7 +265,7 @@ const dueSyncs = `SELECT account FROM (
 		SELECT m.account, 1, m.begun_at
 		FROM jobs AS b JOIN mailboxes AS m ON m.account = b.account LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
 		WHERE b.live AND b.kind = 'mail-backfill' AND m.asked_at = 0 AND m.history_id <> 0 AND m.begun_at <= ` + clock + ` - ?
-			AND NOT (m.reconcile AND m.reconcile_reason <> '` + string(jobs.HistoryBackwards) + `' AND m.reconciled_at > ` + clock + ` - ?)
+			AND NOT (` + standsStill + ` AND m.reconciled_at > ` + clock + ` - ?)
 			AND (j.id IS NULL OR NOT j.live AND j.state NOT IN ('paused', 'blocked', 'cancelled'))
 		UNION ALL
 		SELECT m.account, 2, m.resume_at

@@ -165,9 +165,9 @@ const resting = `EXISTS (SELECT 1 FROM jobs AS j WHERE j.id = ? AND (j.state IN 
 // askMailIf asks for the live sync of a mailbox whose cursor is known, unless it has
 // just been read as a whole and its history is too old again.
 func (x *tx) askMailIf(ctx context.Context, account string) (bool, error) {
-	return x.changed(ctx, `UPDATE mailboxes SET asked_at = CASE WHEN asked_at > 0 THEN asked_at ELSE ? END
-		WHERE account = ? AND history_id <> 0 AND NOT (reconcile AND reconcile_reason <> ? AND reconciled_at > ?) AND NOT `+resting,
-		x.now, account, jobs.HistoryBackwards, x.now-jobs.ReconcileEvery.Milliseconds(), jobs.SyncID(account))
+	return x.changed(ctx, `UPDATE mailboxes AS m SET asked_at = CASE WHEN asked_at > 0 THEN asked_at ELSE ? END
+		WHERE account = ? AND history_id <> 0 AND NOT (`+standsStill+` AND reconciled_at > ?) AND NOT `+resting,
+		x.now, account, x.now-jobs.ReconcileEvery.Milliseconds(), jobs.SyncID(account))
 }
 
 // askCalendarsIf asks for the sync of calendars that were synced before, or are to
