@@ -62,6 +62,7 @@ type CallError struct {
 	Class  Class
 	Reason string        // Google's reason, for instance "backendError"
 	Wait   time.Duration // for ClassQuota and ClassConcurrency: how long to leave Google alone; 0: unknown
+	Limit  string        // for ClassQuota: what refused the call, for people; "" if unknown
 	Err    error
 }
 

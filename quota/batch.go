@@ -35,6 +35,8 @@ type priced struct {
 	call  Call
 	cost  int64
 	parts int64 // of a batch; else 0
+	// features are those that the request's methods are part of.
+	features []string
 }
 
 // price finds what a request costs a project. What was found out is returned with
@@ -44,6 +46,7 @@ func (l *Ledger) price(project string, r *http.Request) (p priced, err error) {
 	api, isBatch := batchEndpoint(r)
 	if !isBatch {
 		p.call = Recognise(r)
+		p.features = featuresOf(p.call.Method)
 		p.cost, err = l.Cost(project, p.call)
 		return p, err
 	}
@@ -63,6 +66,7 @@ func (l *Ledger) price(project string, r *http.Request) (p priced, err error) {
 			return p, err
 		}
 		p.cost += units
+		p.features = append(p.features, featuresOf(part.Method)...)
 	}
 	p.send, p.parts = withBody(r, body), int64(len(parts))
 	return p, nil

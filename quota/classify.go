@@ -23,7 +23,13 @@ const (
 type Refusal struct {
 	Scope  Scope
 	Reason string        // Google's reason, for instance "rateLimitExceeded"
+	Words  string        // Google's message, as one line
 	Wait   time.Duration // how long to leave Google alone, in real time
+	// Feature is what the answer names as refused, if that is a part of the service
+	// such as mail sending; "": the limit is that of all calls.
+	Feature string
+	// Guess says that the wait is ours, since the answer named no moment.
+	Guess bool
 	// Absurd says that the answer named a moment that was not believed: one that is
 	// long past or more than a day ahead, or none that can be read.
 	Absurd bool
@@ -55,6 +61,7 @@ func classify(status int, header http.Header, body []byte, now time.Time, scale 
 	if r.Scope == ScopeNone {
 		return r
 	}
+	r.Words = wordsOf(a.message)
 	d := deadline{answer: a, header: header, now: googlesNow(header, now), scale: scale}
 	if r.Scope == ScopeDay {
 		r.Wait = untilMidnightPacific(d.now)
@@ -67,6 +74,10 @@ func classify(status int, header http.Header, body []byte, now time.Time, scale 
 	if r.Scope == ScopeAbuse {
 		wait = max(wait, defaultWaits[ScopeAbuse])
 	}
+	if r.Scope == ScopeBandwidth {
+		r.Feature = featureIn(a.message)
+	}
+	r.Guess = !said && (r.Scope == ScopeUser || r.Scope == ScopeProject)
 	r.Wait, r.Absurd = max(wait, minWait/time.Duration(scale)), d.absurd
 	return r
 }

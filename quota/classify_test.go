@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,14 @@ func TestClassify(t *testing.T) {
 				test.header = http.Header{}
 			}
 			got := quota.Classify(test.status, test.header, []byte(test.body), someDay)
+			if got.Scope != quota.ScopeNone && got.Words == "" && strings.Contains(test.body, `"message":"`) {
+				t.Errorf("%+v does not say Google's words", got)
+			}
+			byGuess := (got.Scope == quota.ScopeUser || got.Scope == quota.ScopeProject) && got.Wait == 65*time.Second
+			if got.Guess != byGuess {
+				t.Errorf("%+v, want guess = %t", got, byGuess)
+			}
+			got.Words, got.Guess = "", false
 			if got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}

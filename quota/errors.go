@@ -35,6 +35,25 @@ type DeniedError struct {
 	Ceiling    int64         // units up to which the lane may fill the window
 	RetryAfter time.Duration // from the decision to At
 	At         time.Time     // on the clock of Redis
+
+	// Later is how much after At a background call had better come back, so that the
+	// accounts of a project do not come back from its cool-down all at once.
+	Later time.Duration
+	// Cooldown is what is known of the cool-down that refused the call; nil: none did.
+	Cooldown *Cooldown
+}
+
+// Why says for people what refused the call; until when is not part of it.
+func (e *DeniedError) Why() string {
+	switch {
+	case e.Cooldown != nil && e.Cooldown.Scope != ScopeNone:
+		return e.Cooldown.String()
+	case e.Bound == BoundUnknown:
+		return fmt.Sprintf("%s (Redis is new or lost its data, so nobody knows what was spent)", e.Limit)
+	case e.Bound == BoundHold:
+		return fmt.Sprintf("%s (cool-down after a refusal of Google's)", e.Limit)
+	}
+	return fmt.Sprintf("%s (%s)", e.Limit, e.Bound)
 }
 
 // Bound is the part of a limit that refused a call.
@@ -55,6 +74,10 @@ func (e *DeniedError) Error() string {
 	if e.Cost == 0 { // it asked for a place in flight
 		return fmt.Sprintf("quota: a call in lane %s refused by %s of %s (%d of %d used), ask again in %s",
 			e.Caller.Lane, e.Bound, e.Limit, e.Used, e.Ceiling, e.RetryAfter.Round(time.Millisecond))
+	}
+	if e.Cooldown != nil {
+		return fmt.Sprintf("quota: %d units in lane %s refused by %s, fits at %s, in %s", e.Cost, e.Caller.Lane, e.Cooldown,
+			e.At.UTC().Format("2006-01-02T15:04:05.000Z"), e.RetryAfter.Round(time.Millisecond))
 	}
 	return fmt.Sprintf("quota: %d units in lane %s refused by %s of %s (%d of %d used), fits at %s, in %s",
 		e.Cost, e.Caller.Lane, e.Bound, e.Limit, e.Used, e.Ceiling,

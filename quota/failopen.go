@@ -203,7 +203,8 @@ func (l *Ledger) repay(ctx context.Context, b *book) error {
 func (l *Ledger) tell(ctx context.Context, b *book, d debt) error {
 	c := Caller{Project: b.name, User: d.user, Lane: Interactive}
 	if wait := time.Until(d.hold.until); d.hold.untold && wait > 0 {
-		if _, err := l.writeHold(ctx, c, b.list.API, wait, d.user != "", d.hold.learn); err != nil {
+		o := order{caller: c, api: b.list.API, wait: wait, user: d.user != "", learn: d.hold.learn, about: d.hold.about}
+		if _, _, _, err := l.writeHold(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -294,7 +295,7 @@ func (b *breaker) admit(p *plan, c Caller, cost int64, cause error) (Decision, e
 		b.metrics.denied(c, denied.usage.Limit, denied.bound)
 		return Decision{}, &DeniedError{
 			Caller: c, Cost: cost, Limit: denied.usage.Limit, Bound: denied.bound,
-			Used: denied.usage.Used, Ceiling: denied.usage.Ceiling, RetryAfter: denied.wait, At: now.Add(denied.wait),
+			Used: denied.usage.Used, Ceiling: denied.usage.Ceiling, RetryAfter: denied.wait, At: now.Add(denied.wait), Cooldown: denied.about,
 		}
 	}
 	b.open(cause, now) // it may have closed just now; it stays open until Redis was told

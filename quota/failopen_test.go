@@ -188,7 +188,10 @@ func TestRedisIsToldWhatItMissed(t *testing.T) {
 	if time.Until(theirs.User.ClosedUntil) < 59*time.Minute || theirs.User.Share > 0.51 {
 		t.Errorf("bob is closed until %s and may then use %v, want almost an hour and half", theirs.User.ClosedUntil, theirs.User.Share)
 	}
-	if got := logged.All(); len(got) != 2 || got[1].ContextMap()["after"] == nil {
+	if n := logged.FilterMessageSnippet("an account waits").Len(); n != 1 {
+		t.Errorf("%d lines about bob's cool-down, want one", n)
+	}
+	if got := logged.FilterMessageSnippet("redis ").All(); len(got) != 2 || got[1].ContextMap()["after"] == nil {
 		t.Errorf("logged %+v, want one warning when it began and one when it ended", got)
 	}
 }

@@ -79,7 +79,12 @@ func (j *Journal) decided(c Caller, api string, cost int64, d Decision, err erro
 	}
 	if denied, ok := errors.AsType[*DeniedError](err); ok {
 		at := denied.At.Add(-denied.RetryAfter)
+		var about Cooldown
+		if denied.Cooldown != nil {
+			about = *denied.Cooldown
+		}
 		j.note(c, api, Note{
+			Scope: about.Scope, Reason: about.Reason, Feature: about.Feature, Words: about.Words,
 			At: at, Kind: NoteRefused, Cost: denied.Cost, Limit: denied.Limit, Bound: denied.Bound, Used: denied.Used,
 			Ceiling: denied.Ceiling, Wait: denied.RetryAfter, Until: denied.At, Waits: denied.RetryAfter <= c.MaxWait,
 		})
@@ -119,11 +124,11 @@ func (j *Journal) answered(charge Charge, r Refusal, until time.Time) {
 	if j == nil || r.Scope == ScopeNone {
 		return
 	}
-	if !until.IsZero() {
+	if !until.IsZero() && r.Feature == "" {
 		j.follow(charge, r.Scope)
 	}
 	j.note(charge.Caller, charge.API, Note{
-		At: time.Now(), Kind: NoteGoogle, Cost: charge.Units, Wait: r.Wait, Until: until, Scope: r.Scope, Reason: r.Reason,
+		At: time.Now(), Kind: NoteGoogle, Cost: charge.Units, Wait: r.Wait, Until: until, Scope: r.Scope, Reason: r.Reason, Feature: r.Feature, Words: r.Words,
 	})
 }
 

@@ -181,6 +181,7 @@ type Decision struct {
 // zero value: nothing special.
 type ScopeState struct {
 	ClosedUntil  time.Time // a cool-down; zero: open
+	Cooldown     Cooldown  // what is known of it
 	UnknownUntil time.Time // Redis lost the windows; zero: it did not
 	// Share of every limit that may be used since Google refused calls; 0 or 1: all.
 	Share float64
@@ -229,7 +230,22 @@ func (l *Ledger) TakeUpTo(ctx context.Context, c Caller, api string, cost, want 
 // Peek reports how full a caller's limits are for an API, and charges nothing. A
 // caller without a user looks at the project.
 func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, error) {
-	return l.take(ctx, c, api, 0, 0)
+	d, err := l.take(ctx, c, api, 0, 0)
+	if err != nil {
+		return d, err
+	}
+	b, err := l.book(c.Project, api)
+	if err != nil {
+		return d, err
+	}
+	p := b.rules.Load().plan(c.User, c.Lane)
+	if until := d.Project.ClosedUntil; !until.IsZero() {
+		d.Project.Cooldown = l.aboutHold(ctx, b, p, "", until)
+	}
+	if until := d.User.ClosedUntil; !until.IsZero() && c.User != "" {
+		d.User.Cooldown = l.aboutHold(ctx, b, p, c.User, until)
+	}
+	return d, nil
 }
 
 func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int64) (Decision, error) {
@@ -266,8 +282,13 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	}
 	b.fresh.Store(false) // from now on, windows that are missing were lost
 	d, err := l.decide(c, api, p, cost, reply)
-	if denied, ok := errors.AsType[*DeniedError](err); ok && l.now == nil {
-		l.denials.remember(c, api, denied)
+	if denied, ok := errors.AsType[*DeniedError](err); ok {
+		if denied.Bound == BoundHold {
+			l.explain(ctx, b, p, denied)
+		}
+		if l.now == nil {
+			l.denials.remember(c, api, denied)
+		}
 	}
 	if err == nil {
 		b.breaker.note(c, d.Charge.Units)

@@ -70,7 +70,8 @@ type localScope struct {
 type localHold struct {
 	until  time.Time
 	untold bool // Redis has not been told
-	learn  bool // see [Ledger.hold]
+	learn  learning
+	about  Cooldown // its moment is on the clock of Redis
 }
 
 // user returns the scope of a user, who is there from now on.
@@ -127,6 +128,7 @@ type localDenial struct {
 	usage Usage
 	bound Bound
 	wait  time.Duration // negative: it never fits
+	about *Cooldown     // that refused; nil: none
 }
 
 // check tells whether a call fits into the local windows of an interactive plan,
@@ -148,13 +150,14 @@ func (w *localWindows) check(p *plan, share float64, user string, cost int64, at
 			u := Usage{Limit: win.limit, Units: win.units, Ceiling: win.local(share)}
 			u.Used = scope.spent.since(int64(at/w.width) - win.buckets)
 			if left := scope.hold.until.Sub(now); left > 0 {
-				longer(localDenial{u, BoundHold, left})
+				about := scope.hold.about
+				longer(localDenial{u, BoundHold, left, &about})
 			}
 			switch missing := u.Used + cost - u.Ceiling; {
 			case cost > u.Ceiling:
-				longer(localDenial{u, BoundLocal, -1})
+				longer(localDenial{u, BoundLocal, -1, nil})
 			case missing > 0:
-				longer(localDenial{u, BoundLocal, scope.spent.leaves(missing, win.buckets, at, w.width)})
+				longer(localDenial{u, BoundLocal, scope.spent.leaves(missing, win.buckets, at, w.width), nil})
 			}
 			u.Used += cost
 			usage = append(usage, u)

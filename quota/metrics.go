@@ -19,6 +19,7 @@ type metrics struct {
 
 	failOpenCalls, failOpenUnits, failOpenSeconds prometheus.Counter
 	cooldowns                                     *prometheus.HistogramVec
+	closings                                      *prometheus.CounterVec
 	overBudget                                    *prometheus.CounterVec
 }
 
@@ -67,6 +68,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name:    "headroom_quota_cooldown_seconds",
 			Help:    "For how long Google's refusals closed a user's or a project's limits, by API and scope.",
 			Buckets: []float64{1, 5, 15, 65, 300, 900, 3600, 4 * 3600, 24 * 3600},
+		}, []string{"api", "scope"}),
+		closings: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "headroom_quota_cooldowns_started_total",
+			Help: "Cool-downs that Google's refusals began, each counted once by the process that was refused first, by API and kind of limit.",
 		}, []string{"api", "scope"}),
 		overBudget: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_quota_over_budget_units_total",

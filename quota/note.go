@@ -40,6 +40,8 @@ type Note struct {
 	Waits   bool          `json:"waits,omitempty"`   // the calls waited in place, and were not sent away
 	Scope   Scope         `json:"scope,omitempty"`   // of Google's refusal
 	Reason  string        `json:"reason,omitempty"`  // Google's
+	Feature string        `json:"feature,omitempty"` // of Google's that was refused; "": all calls
+	Words   string        `json:"words,omitempty"`   // Google's, of the last of them
 	Process string        `json:"process,omitempty"` // that decided; "" if several did
 }
 
@@ -70,6 +72,8 @@ type noteRow struct {
 	Waits   bool   `json:"p,omitempty"`
 	Scope   Scope  `json:"s,omitempty"`
 	Reason  string `json:"r,omitempty"`
+	Feature string `json:"f,omitempty"`
+	Words   string `json:"x,omitempty"`
 	Process string `json:"o,omitempty"`
 }
 
@@ -77,7 +81,7 @@ func (n Note) encode() string {
 	row := noteRow{
 		At: n.At.UnixMicro(), Took: n.Last.Sub(n.At).Microseconds(), Kind: string(n.Kind), Lane: n.Lane, Calls: n.Calls, Units: n.Units,
 		Cost: n.Cost, Limit: n.Limit, Bound: n.Bound, Used: n.Used, Ceiling: n.Ceiling, Wait: n.Wait.Microseconds(),
-		Waits: n.Waits, Scope: n.Scope, Reason: n.Reason, Process: n.Process,
+		Waits: n.Waits, Scope: n.Scope, Reason: n.Reason, Feature: n.Feature, Words: n.Words, Process: n.Process,
 	}
 	if !n.Until.IsZero() {
 		row.Until = n.Until.UnixMicro()
@@ -97,7 +101,7 @@ func decodeNote(text string) (Note, error) {
 	n := Note{
 		At: time.UnixMicro(r.At), Kind: NoteKind(r.Kind), Lane: r.Lane, Calls: r.Calls, Units: r.Units,
 		Cost: r.Cost, Limit: r.Limit, Bound: r.Bound, Used: r.Used, Ceiling: r.Ceiling, Wait: time.Duration(r.Wait) * time.Microsecond,
-		Waits: r.Waits, Scope: r.Scope, Reason: r.Reason, Process: r.Process,
+		Waits: r.Waits, Scope: r.Scope, Reason: r.Reason, Feature: r.Feature, Words: r.Words, Process: r.Process,
 	}
 	n.Last = n.At.Add(time.Duration(r.Took) * time.Microsecond)
 	if r.Until != 0 {
@@ -108,7 +112,7 @@ func decodeNote(text string) (Note, error) {
 
 // subject is what like notes share.
 func (n Note) subject() Note {
-	return Note{Kind: n.Kind, Lane: n.Lane, Limit: n.Limit, Bound: n.Bound, Waits: n.Waits, Scope: n.Scope, Reason: n.Reason}
+	return Note{Kind: n.Kind, Lane: n.Lane, Limit: n.Limit, Bound: n.Bound, Waits: n.Waits, Scope: n.Scope, Reason: n.Reason, Feature: n.Feature}
 }
 
 // add takes up a like note that is not older.
@@ -120,6 +124,7 @@ func (n *Note) add(next Note) {
 	n.Units += next.Units
 	n.Cost, n.Used, n.Ceiling = next.Cost, next.Used, next.Ceiling
 	n.Wait = max(n.Wait, next.Wait)
+	n.Words = next.Words
 	if next.Until.After(n.Until) {
 		n.Until = next.Until
 	}

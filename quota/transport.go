@@ -102,6 +102,7 @@ func (t *Transport) price(r *http.Request, f *trip) (priced, error) {
 	c.User = lower(c.User)
 	p, err := t.Ledger.price(c.Project, r)
 	if err == nil {
+		f.features = p.features
 		f.charge, f.parts = Charge{Caller: c, API: p.call.API, Units: p.cost}, p.parts
 	}
 	return p, err
@@ -113,9 +114,11 @@ func (t *Transport) charge(f *trip, p priced) (err error) {
 	c := f.charge.Caller
 	f.charge.Units = p.cost
 	start := time.Now()
-	if c.MaxWait > 0 {
+	switch err = t.Ledger.open(f.ctx, c, p.call.API, p.cost, p.features); {
+	case err != nil:
+	case c.MaxWait > 0:
 		err = t.admitInLine(f)
-	} else {
+	default:
 		err = t.admitNow(f)
 	}
 	waited := time.Since(start)

@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,12 +15,13 @@ const landTimeout = time.Second
 // A trip is one request on its way: what it got from the ledger, and what the
 // ledger is to be told at its end.
 type trip struct {
-	ledger *Ledger
-	ctx    context.Context // of the request
-	charge Charge
-	parts  int64      // of a batch; else 0
-	place  *Departure // nil: none
-	done   func()     // lets go of the request's own context; nil: there is none yet
+	ledger   *Ledger
+	ctx      context.Context // of the request
+	charge   Charge
+	parts    int64      // of a batch; else 0
+	features []string   // that the request's methods are part of
+	place    *Departure // nil: none
+	done     func()     // lets go of the request's own context; nil: there is none yet
 
 	ended    sync.Once
 	mu       sync.Mutex
@@ -70,6 +72,12 @@ func (f *trip) land() {
 	defer cancel()
 	var crowded Refusal
 	for _, r := range refusals {
+		if r.Feature != "" && !slices.Contains(f.features, r.Feature) {
+			// It was about another feature, and refused this call all the same: that is
+			// like any refusal that names no moment of its own.
+			_ = f.ledger.Answered(ctx, f.charge, Refusal{Scope: ScopeUser, Reason: r.Reason, Words: r.Words,
+				Wait: defaultWaits[ScopeUser] / time.Duration(f.ledger.scale), Guess: true})
+		}
 		_ = f.ledger.Answered(ctx, f.charge, r)
 		if r.Scope == ScopeConcurrency {
 			crowded = r
@@ -106,7 +114,7 @@ func (f *trip) judge(status int, header http.Header, body []byte) {
 		m.absurdDeadlines.WithLabelValues(string(r.Scope)).Inc()
 	}
 	for i, old := range f.refusals {
-		if old.Scope == r.Scope {
+		if old.Scope == r.Scope && old.Feature == r.Feature {
 			if r.Wait > old.Wait {
 				f.refusals[i] = r
 			}

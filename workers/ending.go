@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,8 +97,8 @@ func (s *slice) hinted(end ending) ending {
 func endingOf(err error, now time.Time) *ending {
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
 		return &ending{
-			how: refused, label: denied.Limit, why: fmt.Sprintf("%s (%s)", denied.Limit, boundText(denied.Bound)),
-			wait: denied.RetryAfter, until: now.Add(denied.RetryAfter), sure: denied.Bound == quota.BoundHold,
+			how: refused, label: denied.Limit, why: denied.Why(),
+			wait: denied.RetryAfter + denied.Later, until: now.Add(denied.RetryAfter + denied.Later), sure: denied.Bound == quota.BoundHold,
 		}
 	}
 	call, isCall := errors.AsType[*jobs.CallError](err)
@@ -119,7 +120,7 @@ func endingOf(err error, now time.Time) *ending {
 		if wait <= 0 {
 			wait = unknownWait
 		}
-		return &ending{how: refused, label: googleLabel, why: "Google's quota (" + call.Reason + ")",
+		return &ending{how: refused, label: googleLabel, why: cmp.Or(call.Limit, "Google's quota ("+call.Reason+")"),
 			wait: wait, until: now.Add(wait), sure: true}
 	case isCall && call.Class == jobs.ClassAccount:
 		return blocks(err)
@@ -145,17 +146,6 @@ const (
 	diskLabel = "disk-full"
 	roomWait  = 2 * time.Second
 )
-
-// boundText says for people which part of a limit bound.
-func boundText(b quota.Bound) string {
-	switch b {
-	case quota.BoundUnknown:
-		return "Redis is new or lost its data, so nobody knows what was spent"
-	case quota.BoundHold:
-		return "cool-down after a refusal of Google's"
-	}
-	return string(b)
-}
 
 // endingOfCall is [endingOf] for a call that is about no item: whatever else
 // went wrong, the job backs off. The call was made under calls, a child of ctx.

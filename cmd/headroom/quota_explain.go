@@ -121,8 +121,14 @@ func sentence(p *page, n quota.Note) string {
 		return fmt.Sprintf("let through %s, %s units, by the process itself: Redis did not answer", count, humanize.Comma(n.Units))
 	case quota.NoteGoogle:
 		text := fmt.Sprintf("Google refused %s: %s, %s", count, n.Scope, n.Reason)
+		if n.Words != "" {
+			text += fmt.Sprintf(": %q", n.Words)
+		}
 		if n.Until.IsZero() {
 			return text + "; nobody was closed out"
+		}
+		if n.Feature != "" {
+			return fmt.Sprintf("%s; %s closed until %s", text, n.Feature, p.clock(n.Until))
 		}
 		return text + "; closed until " + p.clock(n.Until)
 	}
@@ -134,6 +140,9 @@ func because(n quota.Note) string {
 	used := fmt.Sprintf(" (%s of %s used)", humanize.Comma(n.Used), humanize.Comma(n.Ceiling))
 	switch n.Bound {
 	case quota.BoundHold:
+		if n.Scope != quota.ScopeNone {
+			return quota.Cooldown{Scope: n.Scope, Feature: n.Feature, Reason: n.Reason, Words: n.Words}.String()
+		}
 		return "the cool-down of " + n.Limit
 	case quota.BoundUnknown:
 		return "the hold after Redis lost its data"

@@ -153,6 +153,23 @@ func TestQuotaShowAfterGoogleRefused(t *testing.T) {
 		" gmail interactive: admitted once, 100 units\n", " gmail interactive: Google refused once: user, rateLimitExceeded; closed until ")
 	// Its project is open to others.
 	s.headroom("quota", "show", "bob@example.com", "--project", "main").has(t, "cool-down    none\n")
+
+	// What the refusal said, and what it named if that is not all of Google.
+	charge, _ = p.spend("cid@example.com", quota.Interactive, 100)
+	sending := quota.Refusal{Scope: quota.ScopeBandwidth, Feature: "mail sending", Reason: "rateLimitExceeded",
+		Words: "User-rate limit exceeded. Retry after later (Mail sending)", Wait: time.Hour}
+	for _, r := range []quota.Refusal{sending, {Scope: quota.ScopeDay, Reason: "dailyLimitExceeded", Words: "Daily Limit Exceeded", Wait: time.Hour}} {
+		if err := p.ledger.Answered(t.Context(), charge, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.flush()
+	s.headroom("quota", "show", "cid@example.com", "--project", "main").has(t,
+		"Google refused: the project is closed to every lane until ", `, by Google's limit of the project's day (dailyLimitExceeded: "Daily Limit Exceeded")`,
+		"Google refused: mail sending is closed to the account until ", `(rateLimitExceeded: "User-rate limit exceeded. Retry after later (Mail sending)")`)
+	s.headroom("quota", "explain", "cid@example.com", "--project", "main").has(t,
+		`Google refused once: day, dailyLimitExceeded: "Daily Limit Exceeded"; closed until `, `(Mail sending)"; mail sending closed until `)
+	s.headroom("quota", "show", "main", "--json").has(t, `"words":"Daily Limit Exceeded"`)
 }
 
 func TestQuotaShowOfAProject(t *testing.T) {

@@ -140,11 +140,18 @@ func closed(p *page, a app.APIQuota) []string {
 			continue
 		}
 		if of.scope.ClosedUntil.After(p.now) {
-			lines = append(lines, fmt.Sprintf("Google refused: %s is closed to every lane %s", of.who, p.until(of.scope.ClosedUntil)))
+			text := fmt.Sprintf("Google refused: %s is closed to every lane %s", of.who, p.until(of.scope.ClosedUntil))
+			if c := of.scope.Cooldown; c != nil && c.Scope != quota.ScopeNone {
+				text += ", by " + c.String()
+			}
+			lines = append(lines, text)
 		}
 		if of.scope.Share < 1 {
 			lines = append(lines, fmt.Sprintf("Google refused: %s may use %.0f %% of its ceilings, recovering", of.who, 100*of.scope.Share))
 		}
+	}
+	for _, c := range a.Features {
+		lines = append(lines, fmt.Sprintf("Google refused: %s is closed to the account %s, everything else is open; by %s", c.Feature, p.until(c.Until), c))
 	}
 	if lines == nil {
 		lines = []string{"none"}

@@ -188,3 +188,58 @@ func TestTwentyMinutesOfRefusalsEndByThemselves(t *testing.T) {
 	}
 	r.nothingSpent()
 }
+
+// TestWhatGoogleRefusedIsSaid: Google says to one of two users that the project's
+// day is over. Both jobs wait for that, until then, and say so.
+func TestWhatGoogleRefusedIsSaid(t *testing.T) {
+	t.Parallel()
+	r := newRigOf(t, fakegoogle.Options{Scale: 60, UserLimit: 1200}, map[string]int{ann: 200, bob: 200})
+	for _, f := range []fakegoogle.Fault{{User: ann, Method: methodGet, Nth: 5, Reason: "dailyLimitExceeded"}} {
+		if err := r.fake.AddFault(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, email := range []string{ann, bob} {
+		r.startBackfillOf(email)
+	}
+	a := r.run(app.RoleScheduler, app.RoleWorker)
+	for _, email := range []string{ann, bob} {
+		j := r.waitOf(email, a.Store(), "waiting for the day's end", func(j jobs.Job) bool {
+			return j.State == jobs.Waiting && strings.Contains(j.WaitingFor, "the project's day")
+		})
+		if !strings.Contains(j.WaitingFor, "dailyLimitExceeded") || j.WaitUntil.Before(quota.DayEnds(time.Now()).Add(-time.Second)) ||
+			j.WaitUntil.After(quota.DayEnds(time.Now()).Add(30*time.Second)) {
+			t.Errorf("%s waits for %q until %s, want the end of Google's day", email, j.WaitingFor, j.WaitUntil)
+		}
+	}
+}
+
+// TestIsolatedRefusalsCostABackfillSeconds: a tenth of a small mailbox is refused
+// once, far below the limit; one refusal names sending mail, and an hour.
+func TestIsolatedRefusalsCostABackfillSeconds(t *testing.T) {
+	t.Parallel()
+	r := newRigOf(t, fakegoogle.Options{Scale: 20, UserLimit: 60_000}, map[string]int{ann: 60})
+	hour := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
+	faults := []fakegoogle.Fault{{Method: methodGet, Nth: 4, Status: 429, Reason: "rateLimitExceeded",
+		Message: "User-rate limit exceeded.  Retry after " + hour + " (Mail sending)"}}
+	for _, n := range []int{14, 34, 54} {
+		faults = append(faults, fakegoogle.Fault{Method: methodGet, Nth: n, Status: 429, Reason: "rateLimitExceeded"})
+	}
+	for _, f := range faults {
+		if err := r.fake.AddFault(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	r.startBackfill()
+	a := r.run(app.RoleScheduler, app.RoleWorker)
+	j := r.wait(a.Store(), "ended", terminal)
+	if took := time.Since(began); j.State != jobs.Completed || j.Progress.Stored != 60 || j.Failures != 0 || took > 25*time.Second {
+		t.Errorf("job = %+v after %s, want all 60 messages within seconds", j, took)
+	}
+	r.nothingSpent()
+	closed, err := a.Ledger().ClosedFeatures(t.Context(), quota.Caller{Project: "main", User: ann, Lane: quota.Interactive}, "gmail")
+	if err != nil || len(closed) != 1 || closed[0].Feature != "mail sending" || !strings.Contains(closed[0].Words, "(Mail sending)") {
+		t.Errorf("closed: %+v, %v, want mail sending", closed, err)
+	}
+}

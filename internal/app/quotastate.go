@@ -22,17 +22,19 @@ type QuotaState struct {
 
 // APIQuota is the quota of one API.
 type APIQuota struct {
-	API      string         `json:"api"`
-	Prices   string         `json:"prices"` // the price list
-	Windows  []QuotaWindow  `json:"windows"`
-	Day      *QuotaDay      `json:"day,omitempty"` // nil without a budget
-	User     *ScopeQuota    `json:"user,omitempty"`
-	OfAll    ScopeQuota     `json:"of_project"`
-	Flight   *FlightQuota   `json:"in_flight,omitempty"`
-	Bytes    *BytesQuota    `json:"bytes,omitempty"`
-	Settings quota.Live     `json:"settings"` // those that were changed live
-	Waiting  []quota.Note   `json:"waiting"`  // calls that were refused within seconds, or wait in place
-	Spenders *QuotaSpenders `json:"spenders,omitempty"`
+	API     string        `json:"api"`
+	Prices  string        `json:"prices"` // the price list
+	Windows []QuotaWindow `json:"windows"`
+	Day     *QuotaDay     `json:"day,omitempty"` // nil without a budget
+	User    *ScopeQuota   `json:"user,omitempty"`
+	OfAll   ScopeQuota    `json:"of_project"`
+	Flight  *FlightQuota  `json:"in_flight,omitempty"`
+	Bytes   *BytesQuota   `json:"bytes,omitempty"`
+	// Features are parts of Google's service that a refusal has closed to the account.
+	Features []quota.Cooldown `json:"closed_features,omitempty"`
+	Settings quota.Live       `json:"settings"` // those that were changed live
+	Waiting  []quota.Note     `json:"waiting"`  // calls that were refused within seconds, or wait in place
+	Spenders *QuotaSpenders   `json:"spenders,omitempty"`
 }
 
 // QuotaWindow is one limit, and how full it is.
@@ -65,10 +67,12 @@ type QuotaDay struct {
 
 // ScopeQuota is what holds for a whole user or project.
 type ScopeQuota struct {
-	ClosedUntil  time.Time `json:"closed_until,omitzero"`
-	UnknownUntil time.Time `json:"unknown_until,omitzero"`
-	Share        float64   `json:"share"` // of the limits that may be used since Google refused; 1: all
-	Lent         float64   `json:"lent"`  // of the limits, that the background gave up to people
+	ClosedUntil time.Time `json:"closed_until,omitzero"`
+	// Cooldown is what Google refused and said; nil while open.
+	Cooldown     *quota.Cooldown `json:"cooldown,omitempty"`
+	UnknownUntil time.Time       `json:"unknown_until,omitzero"`
+	Share        float64         `json:"share"` // of the limits that may be used since Google refused; 1: all
+	Lent         float64         `json:"lent"`  // of the limits, that the background gave up to people
 }
 
 // FlightQuota is how many calls are in flight, and may be.
@@ -165,6 +169,9 @@ func (r *QuotaReader) api(ctx context.Context, list *quota.PriceList) (a APIQuot
 
 func scopeQuota(s quota.ScopeState) ScopeQuota {
 	q := ScopeQuota{ClosedUntil: s.ClosedUntil, UnknownUntil: s.UnknownUntil, Share: s.Share, Lent: s.Lent}
+	if !s.ClosedUntil.IsZero() {
+		q.Cooldown = &s.Cooldown
+	}
 	if q.Share == 0 {
 		q.Share = 1
 	}
@@ -262,9 +269,12 @@ func source(rule quota.LaneRule, ceiling, units int64, s quota.ScopeState) strin
 
 // addUser adds what only an account has.
 func (r *QuotaReader) addUser(ctx context.Context, a *APIQuota, now time.Time) error {
-	c := quota.Caller{Project: r.subject.project, User: r.subject.account}
+	c := quota.Caller{Project: r.subject.project, User: r.subject.account, Lane: quota.Interactive}
 	state, err := r.ledger.InFlight(ctx, c.Project, c.User, a.API)
 	if err != nil {
+		return err
+	}
+	if a.Features, err = r.ledger.ClosedFeatures(ctx, c, a.API); err != nil {
 		return err
 	}
 	a.Flight = &FlightQuota{state, map[quota.Lane]int64{}}

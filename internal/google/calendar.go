@@ -131,7 +131,7 @@ func listPage[P any](ctx context.Context, c *Calendar, what call, path, calendar
 	if err == nil {
 		page = read(what, answer)
 	}
-	err = c.google.classify(ctx, what, err)
+	err = c.google.classify(quota.WithCaller(ctx, c.caller), what, err)
 	c.google.metrics.seconds.WithLabelValues(what.method()).Observe(time.Since(start).Seconds())
 	c.google.metrics.calls.WithLabelValues(what.method(), outcome(err)).Inc()
 	if err != nil {

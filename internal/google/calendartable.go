@@ -53,8 +53,16 @@ var calendarRules = []rule{
 
 // rulesOf returns the table that a call's answers are looked up in.
 func rulesOf(c call) []rule {
-	if strings.HasPrefix(string(c), "calendarList.") || strings.HasPrefix(string(c), "events.") {
+	if c.api() == "calendar" {
 		return calendarRules
 	}
 	return rules
+}
+
+// api names the call's API.
+func (c call) api() string {
+	if strings.HasPrefix(string(c), "calendarList.") || strings.HasPrefix(string(c), "events.") {
+		return "calendar"
+	}
+	return "gmail"
 }

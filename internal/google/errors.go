@@ -55,7 +55,7 @@ func (g *Google) classify(ctx context.Context, c call, err error) error {
 		return err
 	}
 	if answer, ok := errors.AsType[*googleapi.Error](err); ok {
-		return g.classifyAnswer(c, answer)
+		return g.classifyAnswer(ctx, c, answer)
 	}
 	if ctx.Err() != nil {
 		return err
@@ -78,17 +78,18 @@ func isLedgers(err error) bool {
 
 // classifyAnswer sorts an HTTP status that is no success: first as quota, then
 // by the table, if it is Google who answered.
-func (g *Google) classifyAnswer(c call, answer *googleapi.Error) error {
+func (g *Google) classifyAnswer(ctx context.Context, c call, answer *googleapi.Error) error {
 	reasons := reasonsOf(answer)
 	reason := http.StatusText(answer.Code)
 	if len(reasons) > 0 {
 		reason = reasons[0]
 	}
 	refusal := g.opts.Ledger.Classify(answer.Code, answer.Header, []byte(answer.Body), time.Now())
-	class, hint, wait := jobs.ClassTransient, "", time.Duration(0)
+	class, hint, wait, limit := jobs.ClassTransient, "", time.Duration(0), ""
 	switch {
 	case refusal.Scope != quota.ScopeNone:
-		class, wait = jobs.ClassQuota, refusal.Wait
+		class = jobs.ClassQuota
+		wait, limit = g.cooldown(ctx, c, refusal)
 		if refusal.Scope == quota.ScopeConcurrency {
 			class = jobs.ClassConcurrency
 		}
@@ -107,7 +108,27 @@ func (g *Google) classifyAnswer(c call, answer *googleapi.Error) error {
 	if hint != "" {
 		text += "; " + hint
 	}
-	return &jobs.CallError{Class: class, Reason: reason, Wait: wait, Err: &answerError{text: text, err: answer}}
+	return &jobs.CallError{Class: class, Reason: reason, Wait: wait, Limit: limit, Err: &answerError{text: text, err: answer}}
+}
+
+// cooldown says what refused a call, and for how long it is to wait: what the
+// ledger, which was told of the refusal, has made of it.
+func (g *Google) cooldown(ctx context.Context, c call, refusal quota.Refusal) (wait time.Duration, limit string) {
+	about := quota.Cooldown{Scope: refusal.Scope, Feature: refusal.Feature, Reason: refusal.Reason, Words: refusal.Words}
+	if refusal.Scope == quota.ScopeConcurrency {
+		return refusal.Wait, about.String()
+	}
+	caller, _ := quota.CallerFrom(ctx)
+	known, closed := g.opts.Ledger.Cooldown(caller, c.api())
+	switch {
+	case closed && known.Scope != quota.ScopeNone:
+		return time.Until(known.Until), known.String()
+	case closed:
+		return time.Until(known.Until), about.String()
+	case refusal.Feature != "":
+		return time.Second, about.String()
+	}
+	return refusal.Wait, about.String()
 }
 
 // reasonsOf returns Google's reasons, those of errors[] first.

@@ -205,7 +205,8 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 // do makes one call under its bounds, counts it and says what its error means.
 func (m *Mailbox) do(ctx context.Context, c call, send func(context.Context) error) error {
 	start := time.Now()
-	bounded, cancel := context.WithTimeout(quota.WithCaller(ctx, m.caller), callTimeout+m.caller.MaxWait)
+	ctx = quota.WithCaller(ctx, m.caller)
+	bounded, cancel := context.WithTimeout(ctx, callTimeout+m.caller.MaxWait)
 	defer cancel()
 	err := m.google.classify(ctx, c, send(bounded))
 	m.google.metrics.seconds.WithLabelValues(c.method()).Observe(time.Since(start).Seconds())

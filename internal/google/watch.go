@@ -93,7 +93,8 @@ func (c *Calendar) StopChannel(ctx context.Context, id, resource string) error {
 // do makes one call under its bounds, as [Mailbox.do] does.
 func (c *Calendar) do(ctx context.Context, what call, send func(context.Context) error) error {
 	start := time.Now()
-	bounded, cancel := context.WithTimeout(quota.WithCaller(ctx, c.caller), callTimeout+c.caller.MaxWait)
+	ctx = quota.WithCaller(ctx, c.caller)
+	bounded, cancel := context.WithTimeout(ctx, callTimeout+c.caller.MaxWait)
 	defer cancel()
 	err := c.google.classify(ctx, what, send(bounded))
 	c.google.metrics.seconds.WithLabelValues(what.method()).Observe(time.Since(start).Seconds())
