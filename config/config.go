@@ -140,7 +140,7 @@ type Sync struct {
 // Web is the HTTP server of a process with the role web.
 type Web struct {
 	Listen string   `yaml:"listen"` // host:port
-	Hosts  []string `yaml:"hosts"`  // names by which the API may be asked, besides localhost and IP addresses
+	Hosts  []string `yaml:"hosts"`  // names by which a process may be asked, besides localhost, IP addresses and names without a dot
 }
 
 // Metrics is the HTTP server of a process without the role web. It answers with

@@ -6,7 +6,7 @@
 // problem answers of RFC 9457 with the text that the commands print.
 //
 // There is no log-in. What keeps web pages of others from using the interface
-// through somebody's browser stands in guard.go.
+// through somebody's browser stands in guard.go, and in that of package web.
 package api
 
 import (
@@ -74,7 +74,6 @@ type Backend interface {
 type Options struct {
 	Backend Backend
 	Version string
-	Hosts   []string // names by which browsers may ask, besides localhost and IP addresses
 	Log     *zap.Logger
 }
 

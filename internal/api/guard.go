@@ -6,23 +6,16 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"runtime/debug"
-	"slices"
-	"strings"
 
 	"go.uber.org/zap"
 )
 
-// guard keeps from the operations what must not reach them. Since there is no
-// log-in, a browser on a machine that reaches the server is all that a page on the
-// internet needs. So the server must be asked for by a name that no stranger can
-// make up (or else his page could make its own name point here); writes that a page
-// of another origin sends are refused, and so are those that browsers send without
-// asking first, which are never JSON.
+// guard keeps from the operations what must not reach them: behind the server's own
+// guard, which has refused what the pages of others ask for, writes that browsers
+// send without asking first. Those are never JSON.
 func (a *API) guard(next http.Handler) http.Handler {
-	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := &sentWriter{ResponseWriter: w}
 		defer a.recovered(sent, r)
@@ -31,11 +24,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		switch host := hostOf(r); {
-		case !a.named(host):
-			refuse(sent, http.StatusForbidden, fmt.Sprintf("this server does not go by the name %q; ask for localhost or its IP address, or add the name to web.hosts (HEADROOM_WEB_HOSTS)", host))
-		case origin.Check(r) != nil:
-			refuse(sent, http.StatusForbidden, "the request comes from a page of another origin; send it from a program, or from a page of this server")
+		switch {
 		case writes(r) && !isJSON(r):
 			refuse(sent, http.StatusUnsupportedMediaType, "the request is not marked as JSON; send it with the header Content-Type: application/json")
 		default:
@@ -62,20 +51,6 @@ func takeBody(w http.ResponseWriter, r *http.Request) bool {
 		refuse(w, http.StatusRequestTimeout, "the body did not come in time or broke off; send the request again")
 	}
 	return false
-}
-
-// hostOf is the name that a request asks for, without the port.
-func hostOf(r *http.Request) string {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.Trim(host, "[]"))
-}
-
-func (a *API) named(host string) bool {
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil ||
-		slices.ContainsFunc(a.opts.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
 func writes(r *http.Request) bool {

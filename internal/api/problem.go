@@ -70,6 +70,12 @@ func explainInvalid(_ huma.Context, _ string, v any) (any, error) {
 	return v, nil
 }
 
+// Refuse answers a request that the server keeps from the interface.
+func Refuse(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Cache-Control", "no-store")
+	refuse(w, status, detail)
+}
+
 // refuse answers a request that no operation gets to see.
 func refuse(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")

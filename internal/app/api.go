@@ -18,7 +18,7 @@ import (
 // only when it is asked something.
 func (a *App) newAPI() *api.API {
 	backend := apiBackend{a}
-	i := api.New(api.Options{Backend: backend, Version: a.opts.Version, Hosts: a.cfg.Web.Hosts, Log: a.opts.Log})
+	i := api.New(api.Options{Backend: backend, Version: a.opts.Version, Log: a.opts.Log})
 	backend.addEstimate(i)
 	backend.addQuota(i)
 	return i

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"headroom/config"
+	"headroom/internal/api"
 	"headroom/internal/google"
 	"headroom/internal/store"
 	"headroom/internal/web"
@@ -194,6 +195,7 @@ func (a *App) addWeb(ctx context.Context) error {
 			{Name: "store", Func: func(ctx context.Context) error { return a.store.Ping(ctx) }},
 		},
 		Gatherer: a.opts.Registry, Registerer: a.opts.Registry, Log: a.opts.Log,
+		Hosts: a.cfg.Web.Hosts, RefuseAPI: api.Refuse,
 	}
 	if !a.has(RoleWeb) {
 		if a.cfg.Metrics.Listen == "" {

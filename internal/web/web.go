@@ -45,8 +45,10 @@ type Options struct {
 	Checks     []Check                                   // what readiness depends on
 	Gatherer   prometheus.Gatherer
 	Registerer prometheus.Registerer
-	API        http.Handler // of the paths below /api/; none if nil
-	Push       http.Handler // of the paths below /push/, which Google asks for; none if nil
+	API        http.Handler                                           // of the paths below /api/; none if nil
+	Push       http.Handler                                           // of the paths below /push/, which Google asks for; none if nil
+	Hosts      []string                                               // names by which it may be asked for, besides localhost and IP addresses
+	RefuseAPI  func(w http.ResponseWriter, status int, detail string) // how API refuses; in plain text if nil
 	Log        *zap.Logger
 }
 
@@ -90,7 +92,7 @@ func New(o Options) (*Server, error) {
 	if o.Push != nil {
 		mux.Handle("/push/", o.Push)
 	}
-	s.handler = mux
+	s.handler = newGuard(o, mux)
 	return s, nil
 }
 
@@ -99,7 +101,7 @@ func New(o Options) (*Server, error) {
 func NewMetrics(o Options) *Server {
 	o.Log = o.Log.Named("metrics")
 	s := &Server{opts: o}
-	s.handler = s.metrics()
+	s.handler = newGuard(o, s.metrics())
 	return s
 }
 

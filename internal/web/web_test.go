@@ -70,7 +70,9 @@ func (f fixture) get(t *testing.T, path string) (int, string, http.Header) {
 func (f fixture) do(t *testing.T, method, path string) (int, string, http.Header) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	f.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = "localhost"
+	f.Handler().ServeHTTP(w, r)
 	return w.Code, w.Body.String(), w.Header()
 }
 
