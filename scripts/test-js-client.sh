@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Reads the fake Google with Google's client for JavaScript, a witness that
+# Asks the fake Google with Google's clients of Gmail and Calendar for JavaScript, a witness that
 # shares no code with ours. Skips, saying so, where node or npm are absent or the
 # npm registry is out of reach.
 #
@@ -38,9 +38,9 @@ trap 'exit 143' TERM HUP
 mkdir -p "$dir"
 cp scripts/js-client/package.json scripts/js-client/check.mjs "$dir/"
 if ! (cd "$dir" && npm ls --silent >/dev/null 2>&1); then
-  say "installing @googleapis/gmail into $dir"
+  say "installing Google's clients into $dir"
   (cd "$dir" && npm install --silent --no-audit --no-fund --no-package-lock --fetch-retries=1 --fetch-timeout=30000) \
-    >"$tmp/npm.log" 2>&1 || { tail -n 5 "$tmp/npm.log"; skip "npm could not install @googleapis/gmail"; }
+    >"$tmp/npm.log" 2>&1 || { tail -n 5 "$tmp/npm.log"; skip "npm could not install Google's clients"; }
 fi
 
 bin=${HEADROOM_BIN:-}
@@ -49,7 +49,7 @@ if [ -z "$bin" ]; then
   go build -o "$bin" ./cmd/headroom
 fi
 
-"$bin" fake-google --listen 127.0.0.1:0 --mailbox "$email=generate:120" >"$tmp/out" 2>"$tmp/err" &
+"$bin" fake-google --listen 127.0.0.1:0 --mailbox "$email=generate:120" --calendar "$email=generate:30" >"$tmp/out" 2>"$tmp/err" &
 fake_pid=$!
 url=''
 for _ in $(seq 1 100); do

@@ -120,8 +120,17 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo f
 	return undo, s.sendOddly(w, r, answer, odd)
 }
 
-// largestRequest bounds the body of a call, in bytes.
+// largestRequest bounds the body of a call that brings no message, in bytes.
 const largestRequest = 1 << 20
+
+// readAtMost reads a body that is no larger than that.
+func readAtMost(r io.Reader, largest int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, largest+1))
+	if err == nil && int64(len(body)) > largest {
+		err = fmt.Errorf("the body is larger than %d bytes", largest)
+	}
+	return body, err
+}
 
 // answer serves an operation. Mail that no code foresaw costs its own call an
 // answer of 500 and nothing more.
@@ -136,11 +145,11 @@ func (s *Server) answer(r *http.Request, op operation, box *Mailbox, odd Oddity)
 	if op.userID != "me" && mailboxKey(op.userID) != mailboxKey(box.email) {
 		return renderError(r, delegationDenied(box.email))
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, largestRequest))
+	body, err := readAtMost(r.Body, op.largestBody())
 	if err != nil {
 		return renderError(r, badRequest(err.Error()))
 	}
-	answer, failure := op.serve(box, withFirstMailParams(ask{Values: r.URL.Query(), odd: odd, body: body}))
+	answer, failure := op.serve(box, withFirstMailParams(ask{Values: r.URL.Query(), odd: odd, body: body, kind: r.Header.Get("Content-Type")}))
 	return render(r, answer, failure, odd.Edit)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -162,6 +163,14 @@ func (s *Server) serveCalendar(r *http.Request, op calendarOperation, d *diary, 
 		return s.watch(r, d, nil)
 	case methodChannelsStop:
 		return s.stopChannel(r, d)
+	case methodColorsGet:
+		return palette, nil
+	case methodSettingsList:
+		return d.listSettings(q)
+	case methodSettingsGet:
+		return d.getSetting(op.event)
+	case methodFreeBusyQuery:
+		return d.queryFreeBusy(r)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,8 +189,14 @@ func (s *Server) serveCalendar(r *http.Request, op calendarOperation, d *diary, 
 		return c.getEvent(op.event, q)
 	case methodEventsInstances:
 		return c.listInstances(op.event, q)
+	case methodACLList:
+		return c.listACL(q)
+	case methodACLGet:
+		return c.getACL(op.event)
 	case methodEventsInsert:
 		return c.insertEvent(r)
+	case methodEventsQuickAdd:
+		return c.quickAdd(q)
 	case methodEventsPatch:
 		return c.changeEvent(r, op.event, true)
 	case methodEventsUpdate:
@@ -194,6 +209,11 @@ func (s *Server) serveCalendar(r *http.Request, op calendarOperation, d *diary, 
 	return nil, calendarNotFound() // routeCalendar knows no other method
 }
 
+// writersMethods are those that readers of a calendar may not call.
+var writersMethods = []string{
+	methodEventsInsert, methodEventsQuickAdd, methodEventsPatch, methodEventsUpdate, methodEventsDelete, methodACLList, methodACLGet,
+}
+
 // reach finds the calendar of an operation, if the account may have it. The
 // caller holds the lock.
 func (d *diary) reach(op calendarOperation) (*Calendar, *apiError) {
@@ -204,9 +224,7 @@ func (d *diary) reach(op calendarOperation) (*Calendar, *apiError) {
 	case c.access == AccessDenied:
 		return nil, newError(http.StatusForbidden, "global", "forbidden", "Forbidden")
 	}
-	writes := op.method == methodEventsInsert || op.method == methodEventsPatch ||
-		op.method == methodEventsUpdate || op.method == methodEventsDelete
-	if writes && c.access != AccessOwner && c.access != AccessWriter {
+	if slices.Contains(writersMethods, op.method) && c.access != AccessOwner && c.access != AccessWriter {
 		return nil, newError(http.StatusForbidden, "calendar", "requiredAccessLevel", "You need to have writer access to this calendar.")
 	}
 	return c, nil

@@ -28,7 +28,14 @@ const (
 	methodEventsUpdate      = "calendar.events.update"
 	methodEventsDelete      = "calendar.events.delete"
 	methodEventsWatch       = "calendar.events.watch"
+	methodEventsQuickAdd    = "calendar.events.quickAdd"
 	methodChannelsStop      = "calendar.channels.stop"
+	methodFreeBusyQuery     = "calendar.freebusy.query"
+	methodColorsGet         = "calendar.colors.get"
+	methodSettingsList      = "calendar.settings.list"
+	methodSettingsGet       = "calendar.settings.get"
+	methodACLList           = "calendar.acl.list"
+	methodACLGet            = "calendar.acl.get"
 )
 
 // calendarRoutes are methods by verb and path; a * stands for an id.
@@ -45,6 +52,13 @@ var calendarRoutes = map[string]string{
 	"PUT calendars/*/events/*":           methodEventsUpdate,
 	"DELETE calendars/*/events/*":        methodEventsDelete,
 	"GET calendars/*/events/*/instances": methodEventsInstances,
+	"POST calendars/*/events/quickAdd":   methodEventsQuickAdd,
+	"GET calendars/*/acl":                methodACLList,
+	"GET calendars/*/acl/*":              methodACLGet,
+	"GET users/me/settings":              methodSettingsList,
+	"GET users/me/settings/*":            methodSettingsGet,
+	"GET colors":                         methodColorsGet,
+	"POST freeBusy":                      methodFreeBusyQuery,
 	"POST channels/stop":                 methodChannelsStop,
 }
 
@@ -52,7 +66,7 @@ var calendarRoutes = map[string]string{
 type calendarOperation struct {
 	method   string
 	calendar string // from the path; "" where it names none
-	event    string
+	event    string // or a rule of an access list, or a setting
 }
 
 // routeCalendar finds the operation of a request. Segments of the path are
@@ -73,6 +87,9 @@ func routeCalendar(r *http.Request) (calendarOperation, bool) {
 		}
 		if ids, ok := matchPath(strings.Split(path, "/"), segments); ok {
 			op := calendarOperation{method: method}
+			if method == methodSettingsGet { // no calendar's
+				op.event, ids = ids[0], nil
+			}
 			if len(ids) > 0 {
 				op.calendar = ids[0]
 			}

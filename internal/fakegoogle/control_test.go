@@ -145,7 +145,7 @@ func TestWire(t *testing.T) {
 	do(t, "GET", list+"?alt=media", "", 400)
 	do(t, "GET", list+"?maxResults=many", "", 400)
 	do(t, "GET", url+"/gmail/v1/users/me/drafts", "", 404)
-	do(t, "POST", list, "", 404)
+	do(t, "POST", url+"/gmail/v1/users/me/drafts", "", 404)
 	if n := server.Meter().Unrouted; n != 2 {
 		t.Errorf("%d unrouted, want 2", n)
 	}

@@ -14,6 +14,7 @@ type ask struct {
 	url.Values
 	odd  Oddity
 	body []byte // of a request by POST
+	kind string // of the body: its Content-Type
 }
 
 type profile struct {

@@ -106,7 +106,9 @@ func (m *Mailbox) insert(msg *message, thread string) {
 	m.sequence++
 	msg.sequence = m.sequence
 	msg.id = messageID(m.email, m.sequence)
-	msg.internalDate = m.dateOf(msg.head)
+	if msg.internalDate == 0 {
+		msg.internalDate = m.dateOf(msg.head)
+	}
 	msg.threadID = m.threadOf(msg)
 	if thread != "" {
 		msg.threadID = thread
@@ -130,17 +132,25 @@ func messageID(email string, sequence uint32) string {
 }
 
 // dateOf returns the internal date: the Date header's, or one second after the
-// message before where that cannot be read or lies outside 1970 to 2100.
+// message before where there is none that can be taken.
 func (m *Mailbox) dateOf(head header) int64 {
-	date := m.lastDate + 1000
-	if m.lastDate == 0 {
+	date, ok := headerDate(head)
+	switch {
+	case ok:
+	case m.lastDate == 0:
 		date = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
-	}
-	if t, ok := parseDate(head.get("Date")); ok && t.Year() >= 1970 && t.Year() <= 2100 && t.UnixMilli() >= 0 {
-		date = t.UnixMilli()
+	default:
+		date = m.lastDate + 1000
 	}
 	m.lastDate = date
 	return date
+}
+
+// headerDate is what the Date header says, if that can be read and lies within
+// 1970 to 2100.
+func headerDate(head header) (ms int64, ok bool) {
+	t, ok := parseDate(head.get("Date"))
+	return t.UnixMilli(), ok && t.Year() >= 1970 && t.Year() <= 2100 && t.UnixMilli() >= 0
 }
 
 // threadOf joins a message to the thread of the first message it refers to that

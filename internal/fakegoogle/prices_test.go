@@ -58,16 +58,7 @@ func TestPrices(t *testing.T) {
 // Every row must be a method of Google's own description of the API.
 func TestPricedMethodsExist(t *testing.T) {
 	known := map[string]bool{}
-	var walk func(discoveryNode)
-	walk = func(n discoveryNode) {
-		for _, m := range n.Methods {
-			known[m.ID] = true
-		}
-		for _, child := range n.Resources {
-			walk(child)
-		}
-	}
-	walk(readDiscovery(t).discoveryNode)
+	readDiscovery(t).walk(func(m discoveryMethod) { known[m.ID] = true })
 	lists, err := parsePrices()
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +77,24 @@ func TestPricedMethodsExist(t *testing.T) {
 
 type discoveryNode struct {
 	Resources map[string]discoveryNode
-	Methods   map[string]struct{ ID string }
+	Methods   map[string]discoveryMethod
+}
+
+type discoveryMethod struct {
+	ID, HTTPMethod, Path string
+	MediaUpload          struct {
+		Protocols struct{ Simple struct{ Path string } }
+	}
+}
+
+// walk calls f for every method.
+func (n discoveryNode) walk(f func(discoveryMethod)) {
+	for _, m := range n.Methods {
+		f(m)
+	}
+	for _, child := range n.Resources {
+		child.walk(f)
+	}
 }
 
 type discovery struct {

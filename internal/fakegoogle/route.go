@@ -3,6 +3,7 @@ package fakegoogle
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,8 @@ const (
 	methodThreadsList    = "gmail.users.threads.list"
 	methodThreadsGet     = "gmail.users.threads.get"
 	methodHistoryList    = "gmail.users.history.list"
+	methodMessagesInsert = "gmail.users.messages.insert"
+	methodMessagesImport = "gmail.users.messages.import"
 )
 
 // An operation is a request understood: a method, whose mailbox, and what of it.
@@ -24,19 +27,12 @@ type operation struct {
 	method string
 	userID string   // from the path: "me" or an address
 	ids    []string // in the path: of the message, thread or label, and then of the attachment
+	upload bool     // the body is, or has in it, the message itself
 }
 
 // route finds the operation of a request. Segments of the path are unescaped one
 // by one, so an id may hold any character.
 func route(r *http.Request) (operation, bool) {
-	served := methods
-	switch r.Method {
-	case http.MethodGet:
-	case http.MethodPost:
-		served = posted
-	default:
-		return operation{}, false
-	}
 	segments := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	for i, segment := range segments {
 		plain, err := url.PathUnescape(segment)
@@ -45,11 +41,18 @@ func route(r *http.Request) (operation, bool) {
 		}
 		segments[i] = plain
 	}
+	upload := segments[0] == "upload"
+	if upload {
+		segments = segments[1:]
+	}
 	if len(segments) < 5 || segments[0] != "gmail" || segments[1] != "v1" || segments[2] != "users" {
 		return operation{}, false
 	}
-	op := operation{userID: segments[3]}
+	op := operation{userID: segments[3], upload: upload}
 	what := segments[4:]
+	if op.method = posted[strings.Join(what, "/")]; op.method != "" && r.Method == http.MethodPost {
+		return op, !upload || slices.Contains(uploads, op.method)
+	}
 	for i, segment := range what {
 		if segment == "" {
 			return operation{}, false
@@ -59,8 +62,8 @@ func route(r *http.Request) (operation, bool) {
 			op.ids = append(op.ids, segment)
 		}
 	}
-	op.method = served[strings.Join(what, "/")]
-	return op, op.method != ""
+	op.method = methods[strings.Join(what, "/")]
+	return op, op.method != "" && r.Method == http.MethodGet && !upload
 }
 
 // methods are those served that are asked for by GET, by what follows the user in their paths.
@@ -105,6 +108,8 @@ func (op operation) serve(m *Mailbox, q ask) (any, *apiError) {
 		return m.getThread(op.id(), q)
 	case methodHistoryList:
 		return m.listHistory(q)
+	case methodMessagesInsert, methodMessagesImport:
+		return m.insertMessage(op, q)
 	case methodWatch:
 		return m.startWatch(q)
 	case methodStop:

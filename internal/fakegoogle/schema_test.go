@@ -2,7 +2,9 @@ package fakegoogle
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -15,7 +17,9 @@ func TestAnswersFitGooglesSchema(t *testing.T) {
 		"Profile": profile{}, "ListMessagesResponse": messageList{}, "Message": messageAnswer{},
 		"ListLabelsResponse": labelList{}, "Label": label{}, "ListHistoryResponse": historyList{},
 		"ListThreadsResponse": threadList{}, "Thread": threadAnswer{}, "MessagePartBody": partBody{}, "WatchResponse": watchAnswer{},
+		"Message ": messageRef{},
 	} {
+		name = strings.TrimSpace(name)
 		for _, problem := range misfits(d, name, d.Schemas[name], reflect.TypeOf(answer), map[reflect.Type]bool{}) {
 			t.Error(problem)
 		}
@@ -28,10 +32,62 @@ func TestCalendarsAnswersFitGooglesSchema(t *testing.T) {
 	for name, answer := range map[string]any{
 		"CalendarList": calendarList{}, "CalendarListEntry": calendarEntry{}, "Calendar": calendarResource{},
 		"Events": eventList{}, "Event": Event{}, "Channel": channelResource{},
+		"FreeBusyRequest": freeBusyRequest{}, "FreeBusyResponse": freeBusyAnswer{}, "FreeBusyCalendar": freeBusyCalendar{},
+		"Colors": colors{}, "ColorDefinition": color{}, "Settings": settingList{}, "Acl": aclList{},
 	} {
 		for _, problem := range misfits(d, name, d.Schemas[name], reflect.TypeOf(answer), map[reflect.Type]bool{}) {
 			t.Error(problem)
 		}
+	}
+}
+
+// What is served must be served where Google's own clients look for it, and have a
+// price of its own.
+func TestMethodsAreServedWhereGoogleServesThem(t *testing.T) {
+	served := map[string]string{} // verb and path, with a * for each id, by method
+	for pattern, method := range calendarRoutes {
+		served[method] = pattern
+	}
+	for verb, paths := range map[string]map[string]string{"GET ": methods, "POST ": posted} {
+		for path, method := range paths {
+			served[method] = verb + "gmail/v1/users/*/" + strings.ReplaceAll(path, "ID", "*")
+		}
+	}
+	calendarPrices, err := readPrices(calendarPricesText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gmailPrices, err := parsePrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := regexp.MustCompile(`\{[^}]*\}`)
+	found := 0
+	for _, api := range []discovery{readDiscovery(t), readDiscoveryOf(t, "calendar", "v3")} {
+		api.walk(func(m discoveryMethod) {
+			got, ok := served[m.ID]
+			if !ok {
+				return
+			}
+			found++
+			if want := m.HTTPMethod + " " + ids.ReplaceAllString(m.Path, "*"); got != want {
+				t.Errorf("%s is served at %q, and at %q by Google", m.ID, got, want)
+			}
+			_, priced := calendarPrices[CalendarPrices].costs[m.ID]
+			_, pricedMail := gmailPrices[DefaultPrices].costs[strings.TrimPrefix(m.ID, methodPrefix)]
+			if !priced && !pricedMail {
+				t.Errorf("%s has no price", m.ID)
+			}
+			if upload := m.MediaUpload.Protocols.Simple.Path; upload != "" {
+				r := httptest.NewRequest(m.HTTPMethod, strings.ReplaceAll(upload, "{userId}", "me"), nil)
+				if op, ok := route(r); !ok || op.method != m.ID || !op.upload {
+					t.Errorf("an upload to %s is %+v, %t", upload, op, ok)
+				}
+			}
+		})
+	}
+	if found != len(served) {
+		t.Errorf("%d of %d methods served are Google's", found, len(served))
 	}
 }
 

@@ -15,8 +15,10 @@ const (
 // posted are the methods served that are asked for by POST, by what follows the
 // user in their paths.
 var posted = map[string]string{
-	"watch": methodWatch,
-	"stop":  methodStop,
+	"watch":           methodWatch,
+	"stop":            methodStop,
+	"messages":        methodMessagesInsert,
+	"messages/import": methodMessagesImport,
 }
 
 const (

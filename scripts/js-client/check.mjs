@@ -1,11 +1,12 @@
-// Reads a mailbox of the fake Google with Google's own client for JavaScript,
-// and compares it with what the fake says it holds.
+// Asks the fake Google for a mailbox and calendars with Google's own clients for
+// JavaScript, and compares the answers with what the fake says it holds.
 //
 // usage: node check.mjs URL EMAIL
 //
 // Prints "N passed, M failed" and exits 1 unless M is 0.
 
 import { createHash } from 'node:crypto';
+import { calendar as calendarClient } from '@googleapis/calendar';
 import { gmail as gmailClient } from '@googleapis/gmail';
 
 const [url, email] = process.argv.slice(2);
@@ -97,6 +98,57 @@ const token = await refused(() => gmail.messages.list({ userId: 'me', pageToken:
 check('bad page token', token.status === 400 && token.message === 'Invalid pageToken', JSON.stringify(token));
 const gone = await refused(() => gmail.messages.get({ userId: 'me', id: '19ffffffffffffff' }));
 check('message gone', gone.status === 404 && gone.message === 'Requested entity was not found.', JSON.stringify(gone));
+
+// A page token alone goes on with the question of the first page.
+const starred = (await gmail.messages.list({ userId: 'me', q: 'in:inbox', maxResults: 1 })).data;
+const next = (await gmail.messages.list({ userId: 'me', pageToken: starred.nextPageToken })).data;
+check('page token alone', next.messages?.length > 0 && next.messages.every((m) => held.get(m.id).labels.includes('INBOX')));
+
+const text = 'Subject: inserted\r\n\r\nby a client\r\n';
+const sha256 = createHash('sha256').update(text).digest('hex');
+const inserted = (await gmail.messages.insert({ userId: 'me', requestBody: { raw: Buffer.from(text).toString('base64url'), labelIds: ['INBOX'] } })).data;
+const imported = (await gmail.messages.import(
+  { userId: 'me', requestBody: { labelIds: ['INBOX'] }, media: { mimeType: 'message/rfc822', body: text } },
+  { rootUrl: `${url}/` }, // for uploads the client does not look at its own
+)).data;
+const after = await (await fetch(`${url}/_fake/mailbox?user=${encodeURIComponent(email)}`)).json();
+for (const { id } of [inserted, imported]) {
+  const message = after.messages.find((m) => m.id === id);
+  check(`added ${id}`, message?.sha256 === sha256 && message.labels.join() === 'INBOX', JSON.stringify(message));
+}
+
+const calendar = calendarClient({
+  version: 'v3',
+  rootUrl: `${url}/`,
+  headers: { Authorization: `Bearer ${email}` },
+  retry: false,
+});
+const truth = (await (await fetch(`${url}/_fake/calendar?account=${encodeURIComponent(email)}`)).json()).calendars[0];
+const events = [];
+let eventsToken;
+do { // the second page and those after it by their tokens alone
+  const question = eventsToken ? { pageToken: eventsToken } : { maxResults: 7, showDeleted: true };
+  const page = (await calendar.events.list({ calendarId: 'primary', ...question })).data;
+  events.push(...page.items.map((e) => e.id));
+  eventsToken = page.nextPageToken;
+} while (eventsToken);
+check('events', JSON.stringify(events) === JSON.stringify(truth.events.map((e) => e.id)), `${events.length} events, want ${truth.events.length}`);
+
+const none = (await calendar.events.list({ calendarId: 'primary', q: 'nothing has this word' })).data;
+check('no events', none.items?.length === 0 && none.defaultReminders?.length === 0, JSON.stringify(none));
+
+const appointment = (await calendar.events.quickAdd({ calendarId: 'primary', text: 'Appointment on 2030-06-03 10am-10:25am' })).data;
+check('quickAdd', appointment.summary === 'Appointment' && appointment.start.dateTime === '2030-06-03T10:00:00Z', JSON.stringify(appointment));
+const range = { timeMin: '2030-06-03T00:00:00Z', timeMax: '2030-06-03T10:10:00Z' };
+const free = (await calendar.freebusy.query({ requestBody: { ...range, items: [{ id: email }, { id: 'nobody@example.com' }] } })).data;
+check('busy', free.calendars[email].busy.some((b) => b.start <= '2030-06-03T10:00:00Z' && b.end === '2030-06-03T10:10:00Z'), JSON.stringify(free));
+check('not to be seen', free.calendars['nobody@example.com'].errors?.[0].reason === 'notFound', JSON.stringify(free));
+check('colors', (await calendar.colors.get()).data.event['1'].background === '#a4bdfc');
+check('settings', (await calendar.settings.list()).data.items.some((s) => s.id === 'timezone' && s.value === truth.time_zone));
+check('a setting', (await calendar.settings.get({ setting: 'weekStart' })).data.value === '0');
+const rules = (await calendar.acl.list({ calendarId: 'primary' })).data.items;
+check('access list', rules.length === 1 && rules[0].role === 'owner', JSON.stringify(rules));
+check('a rule', (await calendar.acl.get({ calendarId: 'primary', ruleId: rules[0].id })).data.scope.value === email);
 
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
