@@ -269,7 +269,7 @@ func TestHistoryGoesOnWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	}
 	r.fake.ClearFaults()
 	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Status: 503})
-	id = box.Add(mail("more news"), "INBOX")
+	box.Add(mail("more news"), "INBOX")
 	failing := func(c jobs.Cursor) bool { return c.Snapshot.Failures > 0 }
 	for !failing(r.cursor(a.Store())) {
 		<-time.After(20 * time.Millisecond)

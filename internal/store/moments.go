@@ -31,11 +31,13 @@ const (
 
 var moments = []moment{
 	{"job", "jobs", "updated_at", 0, "live", setWait},
+	{"job", "jobs", "failing_since", 0, "live", ""},
 	{"item", "items", "not_before", jobs.LongestItemWait, liveItems, ""},
 	{"mail-sync", "mailboxes", "asked_at", 0, "", ""},
 	{"mail-sync", "mailboxes", "begun_at", 0, "", ""},
 	{"mail-sync", "mailboxes", "synced_at", 0, "", ""},
 	{"reconciliation", "mailboxes", "reconciled_at", 0, "", ""},
+	{"reconciliation", "mailboxes", "resume_at", jobs.ReconcileEvery, "", ""},
 	{"calendar-sync", "calendar_lists", "asked_at", 0, "", ""},
 	{"calendar-sync", "calendar_lists", "begun_at", 0, "", ""},
 	{"calendar-sync", "calendar_lists", "done_at", 0, "", ""},
