@@ -67,13 +67,17 @@ type Message struct {
 	ID           string      `json:"id"`
 	ThreadID     string      `json:"thread_id"`
 	HistoryID    uint64      `json:"history_id"`
-	InternalDate time.Time   `json:"internal_date"`
+	InternalDate time.Time   `json:"internal_date,omitzero"` // missing where Google gives none
 	Labels       []string    `json:"labels"`
 	Size         int64       `json:"size"`   // of the raw message, in bytes
 	SHA256       string      `json:"sha256"` // of the raw message, lower-case hex
 	Subject      string      `json:"subject"`
 	ParseStatus  ParseStatus `json:"parse_status"`
 	ParseError   string      `json:"parse_error,omitempty"`
+
+	// InternalDateMS is the internal date in milliseconds since 1970, where it lies
+	// beyond the years that can be written.
+	InternalDateMS int64 `json:"internal_date_ms,omitempty"`
 
 	LabelNames  []string     `json:"label_names,omitempty"` // of Labels, in their order, where known
 	FullSHA256  string       `json:"full_sha256,omitempty"` // of Google's answer in format full
@@ -82,6 +86,15 @@ type Message struct {
 
 	DeletedAt time.Time `json:"deleted_at,omitzero"` // when it was seen to be gone: a tombstone
 	Stub      bool      `json:"stub,omitempty"`      // known from the mailbox's history only
+}
+
+// Received is when Gmail received the message, also beyond the years that can be
+// written; zero if that is not known.
+func (m Message) Received() time.Time {
+	if m.InternalDateMS != 0 {
+		return time.UnixMilli(m.InternalDateMS).UTC()
+	}
+	return m.InternalDate
 }
 
 // Brought is how many bytes came with the message: those of its raw form, or of its

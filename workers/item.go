@@ -91,7 +91,7 @@ func (s *slice) becomes(ctx, calls context.Context, item jobs.Item, g got, err e
 var errOutside = errors.New("the message is outside the job's filter")
 
 // errNoDate says that nobody can tell whether it is.
-var errNoDate = &jobs.CallError{Class: jobs.ClassTransient, Reason: "noDate", Err: errors.New("the answer names no date")}
+var errNoDate = &jobs.CallError{Class: jobs.ClassItem, Reason: "noDate", Err: errors.New("the answer names no date")}
 
 // bring fetches a raw message and keeps its bytes as they come in. The error is an
 // [*oversizeError] once there are too many.

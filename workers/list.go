@@ -193,7 +193,10 @@ func (s *slice) behind(ctx, calls context.Context) (time.Time, *ending) {
 		return time.Time{}, endingOfCall(ctx, calls, fmt.Errorf("date of message %s of %s: %w", s.lasting.frontier, s.job.Account, err), time.Now())
 	}
 	before := last.InternalDate.Truncate(time.Second).Add(time.Second)
-	if old := s.job.Checkpoint.Before; last.InternalDate.IsZero() || !old.IsZero() && !before.Before(old) {
+	if last.InternalDate.Before(time.Unix(0, 0)) || last.InternalDate.Year() > 9999 {
+		return time.Time{}, nil // it tells nothing of where the others are
+	}
+	if old := s.job.Checkpoint.Before; !old.IsZero() && !before.Before(old) {
 		return time.Time{}, nil
 	}
 	return before, nil

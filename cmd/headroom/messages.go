@@ -80,7 +80,9 @@ func newMessagesList(g *globals) *cobra.Command {
 		Short: "List the stored messages of an account",
 		Long: `List the messages of an account that are stored, by id: when Gmail received them,
 in the local time zone (with --json in UTC), their size, whether a body is stored,
-labels by id with their names where those differ, and subject.
+labels by id with their names where those differ, and subject. Where Google gives no
+date there is none; --after and --before leave such messages out. With --json a date
+beyond the year 9999 is internal_date_ms, in milliseconds since 1970.
 
 Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom messages list ann@example.com --label INBOX --after 2025-01-01 --limit 20",
@@ -136,7 +138,7 @@ func eachMessage(ctx context.Context, s *store.Store, account string, filter job
 func tabulateMessages(out io.Writer, each func(func(jobs.Message) error) error) error {
 	w := term.NewTable(out, "ID", "RECEIVED", "SIZE", "BODY", "LABELS…", "SUBJECT…")
 	err := each(func(m jobs.Message) error {
-		w.Row(m.ID, term.Time(m.InternalDate), humanize.IBytes(uint64(max(0, m.Size))), bodyText(m), strings.Join(labelTexts(m), ","), m.Subject)
+		w.Row(m.ID, term.Time(m.Received()), humanize.IBytes(uint64(max(0, m.Size))), bodyText(m), strings.Join(labelTexts(m), ","), m.Subject)
 		return nil
 	})
 	return errors.Join(err, w.Flush())
@@ -237,7 +239,7 @@ func printMessage(out io.Writer, m jobs.Message) error {
 	row("message", "%s", m.ID)
 	row("account", "%s", m.Account)
 	row("thread", "%s", m.ThreadID)
-	row("received", "%s", term.Time(m.InternalDate))
+	row("received", "%s", term.Time(m.Received()))
 	row("labels", "%s", strings.Join(labelTexts(m), ", "))
 	row("subject", "%s", m.Subject)
 	row("size", "%s (%d bytes)", humanize.IBytes(uint64(max(0, m.Size))), m.Size)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -101,6 +102,38 @@ func TestMessagesList(t *testing.T) {
 	s.headroom("messages", "list", "ann@example.com", "--after", "May").fails(t, 2, "--after May is no time")
 	s.headroom("messages", "list", "ann@example.com", "--after", "2026-01-02", "--before", "2026-01-01").fails(t, 2, "is not before")
 	s.headroom("messages", "list", "ann@example.com", "--limit", "-1").fails(t, 2, "--limit -1 is negative")
+}
+
+// Dates that nobody can write, or that are not known, hide no other message.
+func TestMessagesOfOddDatesAreListed(t *testing.T) {
+	s := newSite(t, "redis://127.0.0.1:1")
+	s.keep("Subject: 0\r\n", "Subject: 1\r\n", "Subject: 2\r\n")
+	db, err := sql.Open("sqlite", s.dir+"/data/headroom.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for id, ms := range map[string]int64{"m0": 253402300800000, "m1": time.Time{}.UnixMilli()} {
+		if _, err := db.ExecContext(t.Context(), "UPDATE messages SET internal_date = ? WHERE id = ?", ms, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := decode[[]map[string]any](t, s.headroom("messages", "list", "ann@example.com", "--json"))
+	if len(all) != 3 || all[0]["internal_date"] != nil || all[0]["internal_date_ms"] != 253402300800000.0 || all[1]["internal_date"] != nil || all[2]["internal_date"] == nil {
+		t.Errorf("messages = %v", all)
+	}
+	lines := strings.Split(s.headroom("messages", "list", "ann@example.com").stdout, "\n")
+	if len(lines) < 4 || !strings.Contains(lines[1], " 10000-01-01") || !strings.Contains(lines[2], "m1  -  ") || !strings.Contains(lines[3], " 2026-01-03") {
+		t.Errorf("table = %q", lines)
+	}
+	for _, id := range []string{"m0", "m1"} {
+		if r := s.headroom("messages", "get", "ann@example.com", id); r.code != 0 || strings.Contains(r.stdout, "0001") {
+			t.Errorf("get %s = %+v", id, r)
+		}
+	}
+	if r := s.headroom("messages", "export", "ann@example.com", "--out", "-"); r.code != 0 || strings.Count(r.stdout, "Subject: ") != 3 || strings.Contains(r.stdout, " 0001\n") {
+		t.Errorf("export = %+v", r)
+	}
 }
 
 func TestMessagesGet(t *testing.T) {

@@ -45,7 +45,7 @@ func (w When) location() *time.Location {
 
 // addDays is a day so many days later.
 func (w When) addDays(n int) When {
-	return When{Date: w.in(time.UTC).AddDate(0, 0, n).Format(dayLayout)}
+	return When{Date: dayOf(w.in(time.UTC).AddDate(0, 0, n))}
 }
 
 // An event is a stored event whose times are understood.
@@ -140,14 +140,14 @@ func (a *Agenda) when(event string, t *calendar.EventDateTime) (When, error) {
 	}
 	if at, err := time.Parse(time.RFC3339, t.DateTime); err == nil {
 		_, offset := at.Zone()
-		return When{Time: at.UTC().Truncate(time.Second), Zone: a.zoneOf(event, t.TimeZone, fixed(offset)).String()}, nil
+		return When{Time: inWorld(at).Truncate(time.Second), Zone: a.zoneOf(event, t.TimeZone, fixed(offset)).String()}, nil
 	}
 	wall, err := time.Parse("2006-01-02T15:04:05", t.DateTime)
 	if err != nil {
 		return When{}, err
 	}
 	zone := a.zoneOf(event, t.TimeZone, a.zone)
-	return When{Time: instant(wall, zone).UTC(), Zone: zone.String()}, nil
+	return When{Time: inWorld(instant(wall, zone)), Zone: zone.String()}, nil
 }
 
 // instant is when clocks in a zone show what wall, in UTC, says.

@@ -227,10 +227,10 @@ func (f *folder) Write(line []byte) (int, error) {
 // stamp is when the event was last changed, or made.
 func stamp(stored jobs.Event, created string) time.Time {
 	if !stored.Updated.IsZero() {
-		return stored.Updated.UTC()
+		return inWorld(stored.Updated)
 	}
 	if at, err := time.Parse(time.RFC3339, created); err == nil {
-		return at.UTC()
+		return inWorld(at)
 	}
 	return time.Unix(0, 0).UTC()
 }

@@ -301,9 +301,9 @@ func (a *Agenda) occurrence(e *event) Occurrence {
 // at writes a moment as the series writes its start.
 func (s *series) at(t time.Time) When {
 	if s.allDay() {
-		return When{Date: t.Format(dayLayout)}
+		return When{Date: dayOf(t)}
 	}
-	return When{Time: t.UTC(), Zone: s.start.Zone}
+	return When{Time: inWorld(t), Zone: s.start.Zone}
 }
 
 // endOf is the end of the occurrence that begins at t: the same number of days
@@ -311,9 +311,9 @@ func (s *series) at(t time.Time) When {
 func (s *series) endOf(t time.Time) When {
 	length := s.end.in(time.UTC).Sub(s.start.in(time.UTC))
 	if s.allDay() {
-		return When{Date: t.Add(length).Format(dayLayout)}
+		return When{Date: dayOf(t.Add(length))}
 	}
-	return When{Time: t.Add(length).UTC(), Zone: s.end.Zone}
+	return When{Time: inWorld(t.Add(length)), Zone: s.end.Zone}
 }
 
 // key tells the occurrences of a series apart, by their original starts.

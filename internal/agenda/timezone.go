@@ -32,12 +32,17 @@ func (t transition) kind() kind { return kind{t.from, t.to, t.name, t.daylight} 
 // events: after as many, weekdays fall on the same days again.
 const ruleYears = 28
 
+// From farYear on nothing is listed one by one, however far away an event is: what
+// clocks do then is what they do every year.
+const farYear = 2100
+
 // timezone describes a zone from the year of first on. What its clocks do every
 // year from some year on, which is for ever then, becomes a rule; every change
 // before that, or every change that is known of a zone without a rule, is listed.
 func timezone(zone *time.Location, first, last time.Time) *ical.Component {
-	begin := time.Date(first.Year()-1, 1, 1, 0, 0, 0, 0, time.UTC)
-	settled := time.Date(max(last.Year(), first.Year())+1, 1, 1, 0, 0, 0, 0, time.UTC)
+	from := min(max(first.Year()-1, worldBegin.Year()), farYear)
+	begin := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC)
+	settled := time.Date(max(from, min(last.Year(), farYear))+1, 1, 1, 0, 0, 0, 0, time.UTC)
 	changes := transitions(zone, begin, settled.AddDate(ruleYears, 0, 0))
 	listed, rules := split(changes, settled)
 

@@ -28,7 +28,7 @@ func (f *icsFile) event(e *event, uid string) *ical.Component {
 	c.Props.SetDateTime(ical.PropDateTimeStamp, stamp(e.stored, e.Created))
 	for name, at := range map[string]string{ical.PropCreated: e.Created, ical.PropLastModified: e.Updated} {
 		if t, err := time.Parse(time.RFC3339, at); err == nil {
-			c.Props.SetDateTime(name, t.UTC())
+			c.Props.SetDateTime(name, inWorld(t))
 		}
 	}
 	text(ical.PropSummary, e.Summary)

@@ -41,7 +41,11 @@ type mbox struct {
 func (b *mbox) write(m jobs.Message, raw io.Reader) error {
 	b.r.Reset(raw)
 	end := b.lineEnd()
-	fmt.Fprintf(b.w, "From %s@xxx %s\n%s", word(m.ID), m.InternalDate.UTC().Format(time.ANSIC), labels(m.Labels, end))
+	received := m.InternalDate.UTC()
+	if received.IsZero() { // readers want a date
+		received = time.Unix(0, 0).UTC()
+	}
+	fmt.Fprintf(b.w, "From %s@xxx %s\n%s", word(m.ID), received.Format(time.ANSIC), labels(m.Labels, end))
 	err := b.copyQuoted(end)
 	if _, failed := b.w.WriteString("\n"); failed != nil {
 		return failed

@@ -105,7 +105,13 @@ func scanMessage(scan func(...any) error, m *jobs.Message) error {
 	if err != nil {
 		return err
 	}
-	m.HistoryID, m.InternalDate, m.Stub = uint64(history), time.UnixMilli(date).UTC(), stub != notStub
+	m.HistoryID, m.Stub = uint64(history), stub != notStub
+	switch {
+	case inWorld(date):
+		m.InternalDate = time.UnixMilli(date).UTC()
+	case date != noDate:
+		m.InternalDateMS = date
+	}
 	if err := json.Unmarshal([]byte(labels), &m.Labels); err != nil {
 		return fmt.Errorf("labels of message %q: %w", m.ID, err)
 	}

@@ -69,7 +69,7 @@ func found(account string, f jobs.MessageFilter) (where string, args []any, err 
 		where, args = where+" AND internal_date >= ?", append(args, f.After.UnixMilli())
 	}
 	if !f.Before.IsZero() {
-		where, args = where+" AND internal_date < ?", append(args, f.Before.UnixMilli())
+		where, args = where+" AND internal_date < ? AND internal_date <> ?", append(args, f.Before.UnixMilli(), noDate)
 	}
 	return where, args, nil
 }

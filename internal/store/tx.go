@@ -101,13 +101,23 @@ func toMillis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// fromMillis is the inverse of toMillis.
+// fromMillis is the inverse of toMillis, for moments that can be written.
 func fromMillis(ms int64) time.Time {
-	if ms == 0 {
+	if ms == 0 || !inWorld(ms) {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
 }
+
+// noDate is what is stored for a date that is not known: Go's zero time.
+var noDate = time.Time{}.UnixMilli()
+
+// The last moment of a year of four digits: JSON knows no later one.
+var worldEnd = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC).UnixMilli()
+
+// inWorld reports whether a moment can be written as one. What a stranger gave may
+// be none.
+func inWorld(ms int64) bool { return ms > noDate && ms <= worldEnd }
 
 // millis scans a moment.
 type millis struct{ t *time.Time }
