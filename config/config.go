@@ -34,7 +34,7 @@ type Config struct {
 
 // Google says where Google is and which Google Cloud projects are used.
 type Google struct {
-	Endpoint string             `yaml:"endpoint"` // base URL of the APIs; "": Google's own
+	Endpoint URL                `yaml:"endpoint"` // base URL of the APIs; "": Google's own
 	Projects map[string]Project `yaml:"projects"`
 }
 

@@ -19,13 +19,13 @@ type PushGmail struct {
 	Topic          string `yaml:"topic"`           // projects/PROJECT/topics/TOPIC
 	Subscription   string `yaml:"subscription"`    // projects/PROJECT/subscriptions/SUBSCRIPTION
 	ServiceAccount string `yaml:"service_account"` // address, whose tokens the subscription sends
-	Audience       string `yaml:"audience"`        // of these tokens
-	Issuer         string `yaml:"issuer"`          // of these tokens; "": Google, or what google.endpoint names
+	Audience       URL    `yaml:"audience"`        // of these tokens
+	Issuer         URL    `yaml:"issuer"`          // of these tokens; "": Google, or what google.endpoint names
 }
 
 // PushCalendar is where Calendar sends notices of changes.
 type PushCalendar struct {
-	Address string `yaml:"address"` // URL of /push/calendar as Google reaches it; "": none
+	Address URL `yaml:"address"` // URL of /push/calendar as Google reaches it; "": none
 }
 
 // On reports whether mailboxes are watched.
@@ -45,7 +45,7 @@ func (c Push) validate(p *problems, google Google) {
 		{"push.gmail.topic", g.Topic, "the topic that Gmail publishes to"},
 		{"push.gmail.subscription", g.Subscription, "the topic's push subscription"},
 		{"push.gmail.service_account", g.ServiceAccount, "the service account whose tokens the subscription sends"},
-		{"push.gmail.audience", g.Audience, "the audience that the subscription puts into its tokens"},
+		{"push.gmail.audience", g.Audience.Reveal(), "the audience that the subscription puts into its tokens"},
 	}
 	var set []string
 	for _, s := range settings {
@@ -66,7 +66,7 @@ func (c Push) validate(p *problems, google Google) {
 		"must be an https URL that Google reaches (http only with google.endpoint), not %q", c.Calendar.Address)
 }
 
-func isURL(s string, plain bool) bool {
-	u, err := url.Parse(s)
+func isURL(s URL, plain bool) bool {
+	u, err := url.Parse(s.Reveal())
 	return err == nil && u.Host != "" && (u.Scheme == "https" || plain && u.Scheme == "http")
 }

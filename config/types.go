@@ -11,25 +11,47 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// URL is a URL that may hold a password. However it is printed, the password is
-// not shown; [URL.Reveal] is the only way to it.
+// URL is a URL of the settings, which may hold credentials. However it is printed,
+// they are not shown; [URL.Reveal] is the only way to them.
 type URL string
 
-// Reveal returns the URL with its password.
+// Reveal returns the URL as it is, credentials and all.
 func (u URL) Reveal() string { return string(u) }
 
-// String returns the URL with its password replaced.
+// redacted stands for what is not shown.
+const redacted = "xxxxx"
+
+// secretName tells parameters of a query that are not shown.
+var secretName = regexp.MustCompile(`(?i)pass|pwd|token|secret|key|auth|sig|cred|code`)
+
+// String returns the URL without credentials: a password, a name without a password,
+// which is a token then but for Redis, a fragment, and what parameters with a telling
+// name have.
 func (u URL) String() string {
 	parsed, err := url.Parse(string(u))
-	if err != nil { // it may hold a password all the same
-		if at := strings.LastIndexByte(string(u), '@'); at >= 0 {
-			return "<redacted>" + string(u[at:])
+	if err != nil || parsed.Host == "" && strings.Contains(string(u), "@") {
+		// It may hold credentials all the same.
+		text, _, _ := strings.Cut(string(u), "?")
+		if at := strings.LastIndexByte(text, '@'); at >= 0 {
+			return "<redacted>" + text[at:]
 		}
-		return string(u)
+		return text
 	}
-	if q := parsed.Query(); q.Has("password") {
-		q.Set("password", "xxxxx")
+	if name, _, known := strings.Cut(parsed.User.String(), ":"); name != "" && !known && !strings.HasPrefix(parsed.Scheme, "redis") {
+		parsed.User = url.User(redacted)
+	}
+	q, changed := parsed.Query(), false
+	for name := range q {
+		if secretName.MatchString(name) {
+			q.Set(name, redacted)
+			changed = true
+		}
+	}
+	if changed {
 		parsed.RawQuery = q.Encode()
+	}
+	if parsed.Fragment != "" {
+		parsed.Fragment, parsed.RawFragment = redacted, ""
 	}
 	return parsed.Redacted()
 }

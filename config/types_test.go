@@ -13,32 +13,50 @@ import (
 )
 
 func TestAPasswordIsNeverPrinted(t *testing.T) {
+	places := map[string]func(*config.Config) *config.URL{
+		"redis.url":             func(c *config.Config) *config.URL { return &c.Redis.URL },
+		"google.endpoint":       func(c *config.Config) *config.URL { return &c.Google.Endpoint },
+		"push.calendar.address": func(c *config.Config) *config.URL { return &c.Push.Calendar.Address },
+		"push.gmail.issuer":     func(c *config.Config) *config.URL { return &c.Push.Gmail.Issuer },
+		"push.gmail.audience":   func(c *config.Config) *config.URL { return &c.Push.Gmail.Audience },
+	}
 	for _, u := range []config.URL{
 		"redis://:hunter2@127.0.0.1:6379/0",
 		"redis://ann:hunter2@127.0.0.1:6379/0",
 		"redis://127.0.0.1:6379/0?password=hunter2",
 		"redis://:hunter2%@127.0.0.1",
+		"https://ann:hunter2@127.0.0.1/",
+		"https://hunter2@127.0.0.1/push/calendar",
+		"https://127.0.0.1/push/calendar?token=hunter2&n=1",
+		"https://127.0.0.1/?X-Api-Key=hunter2#hunter2",
+		"https://127.0.0.1/%zz?token=hunter2",
+		"ann:hunter2@127.0.0.1",
 	} {
-		cfg := config.Default()
-		cfg.Redis.URL = u
-		asJSON, err := json.Marshal(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		asYAML, err := yaml.Marshal(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range []string{
-			fmt.Sprint(u), fmt.Sprintf("%q %#v %+v", u, u, cfg), string(asJSON), string(asYAML), fmt.Sprint(cfg.Validate()),
-		} {
-			if strings.Contains(text, "hunter2") {
-				t.Errorf("the password of %q shows in %s", u.Reveal(), text)
+		for key, place := range places {
+			cfg := config.Default()
+			*place(&cfg) = u
+			asJSON, err := json.Marshal(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asYAML, err := yaml.Marshal(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{
+				fmt.Sprint(u), fmt.Sprintf("%q %#v %+v", u, u, cfg), string(asJSON), string(asYAML), fmt.Sprint(cfg.Validate()),
+			} {
+				if strings.Contains(text, "hunter2") {
+					t.Errorf("the password of %s: %q shows in %s", key, u.Reveal(), text)
+				}
 			}
 		}
 		if !strings.Contains(u.Reveal(), "hunter2") || !strings.Contains(u.String(), "127.0.0.1") {
 			t.Errorf("Reveal = %q, String = %q, want the whole and the address", u.Reveal(), u)
 		}
+	}
+	if got := config.URL("redis://ann@127.0.0.1/0").String(); got != "redis://ann@127.0.0.1/0" {
+		t.Errorf("a Redis user is shown as %s", got)
 	}
 }
 

@@ -62,7 +62,7 @@ var projectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,126}$`)
 
 func (g Google) validate(p *problems) {
 	if g.Endpoint != "" {
-		u, err := url.Parse(g.Endpoint)
+		u, err := url.Parse(g.Endpoint.Reveal())
 		p.check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "",
 			"google.endpoint", "must be an http or https URL, not %q", g.Endpoint)
 	}

@@ -518,7 +518,7 @@ func TestAFirstSyncLeavesPeopleTheirQuota(t *testing.T) {
 // edit changes an event as a person's client would.
 func (r *rig) edit(ctx context.Context, client *http.Client) (status int, err error) {
 	ctx = quota.WithCaller(ctx, quota.Caller{Project: "main", User: ann, Lane: quota.Interactive})
-	url := r.cfg.Google.Endpoint + "/calendar/v3/calendars/primary/events/single00000?quotaUser=" + google.QuotaUser(ann)
+	url := r.cfg.Google.Endpoint.Reveal() + "/calendar/v3/calendars/primary/events/single00000?quotaUser=" + google.QuotaUser(ann)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(`{"summary":"edited"}`))
 	if err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ func openGoogle(cfg config.Config, ledger *quota.Ledger, log *zap.Logger, reg pr
 		projects[name] = google.Project{Credentials: p.Credentials}
 	}
 	g, err := google.New(google.Options{
-		Endpoint: cfg.Google.Endpoint, Ledger: ledger, Projects: projects,
+		Endpoint: cfg.Google.Endpoint.Reveal(), Ledger: ledger, Projects: projects,
 		Budget: int64(cfg.Worker.MessageBytesInFlight),
 		Log:    log, Registerer: reg,
 	})

@@ -23,7 +23,7 @@ func (a *App) newPush() (*push.Handler, error) {
 		Log: a.opts.Log, Registerer: a.opts.Registry,
 	}
 	if g.On() {
-		o.Gmail = push.Gmail{Subscription: g.Subscription, Audience: g.Audience, ServiceAccount: g.ServiceAccount, Issuer: issuer(a.cfg)}
+		o.Gmail = push.Gmail{Subscription: g.Subscription, Audience: g.Audience.Reveal(), ServiceAccount: g.ServiceAccount, Issuer: issuer(a.cfg)}
 	}
 	return push.New(o)
 }
@@ -32,9 +32,9 @@ func (a *App) newPush() (*push.Handler, error) {
 func issuer(cfg config.Config) string {
 	switch {
 	case cfg.Push.Gmail.Issuer != "":
-		return cfg.Push.Gmail.Issuer
+		return cfg.Push.Gmail.Issuer.Reveal()
 	case cfg.Google.Endpoint != "":
-		return cfg.Google.Endpoint
+		return cfg.Google.Endpoint.Reveal()
 	}
 	return push.Google
 }
@@ -68,7 +68,7 @@ func (a *App) watching() workers.Watching {
 	if !p.Gmail.On() && !p.Calendar.On() {
 		return workers.Watching{}
 	}
-	return workers.Watching{Store: a.store, Topic: p.Gmail.Topic, Address: p.Calendar.Address}
+	return workers.Watching{Store: a.store, Topic: p.Gmail.Topic, Address: p.Calendar.Address.Reveal()}
 }
 
 // watched is what the workers have Google tell of, by the settings.

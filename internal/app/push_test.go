@@ -29,7 +29,7 @@ func (r *rig) pushing() {
 func (r *rig) pushTo(a *app.App, change func(*fakegoogle.Push)) {
 	r.t.Helper()
 	c := r.cfg.Push.Gmail
-	p := fakegoogle.Push{URL: "http://" + a.Addr().String() + "/push/gmail", Audience: c.Audience,
+	p := fakegoogle.Push{URL: "http://" + a.Addr().String() + "/push/gmail", Audience: c.Audience.Reveal(),
 		ServiceAccount: c.ServiceAccount, Subscription: c.Subscription, PublishEveryMS: 1}
 	if change != nil {
 		change(&p)

@@ -29,7 +29,7 @@ func (r *rig) pushingCalendars() (web, rest *app.App) {
 	r.cfg.Push.Calendar.Address = "http://127.0.0.1:1/push/calendar" // until it is known
 	r.renewals()
 	web = r.run(app.RoleWeb)
-	r.cfg.Push.Calendar.Address = "http://" + web.Addr().String() + "/push/calendar"
+	r.cfg.Push.Calendar.Address = config.URL("http://" + web.Addr().String() + "/push/calendar")
 	return web, r.run(app.RoleScheduler, app.RoleWorker)
 }
 
@@ -197,8 +197,8 @@ func (r *rig) forge(web *app.App, s *store.Store, known fakegoogle.ChannelInfo) 
 	// One that we made, but of which the store knows nothing.
 	stray := jobs.ChannelMark + "stray"
 	token := jobs.ChannelToken("lost", ann)
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.cfg.Google.Endpoint+"/calendar/v3/calendars/"+team+"/events/watch",
-		strings.NewReader(`{"id":"`+stray+`","token":"`+token+`","type":"web_hook","address":"`+r.cfg.Push.Calendar.Address+`"}`))
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.cfg.Google.Endpoint.Reveal()+"/calendar/v3/calendars/"+team+"/events/watch",
+		strings.NewReader(`{"id":"`+stray+`","token":"`+token+`","type":"web_hook","address":"`+r.cfg.Push.Calendar.Address.Reveal()+`"}`))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/fakegoogle"
 	"headroom/internal/store"
@@ -95,7 +96,7 @@ func mail(subject string) []byte {
 // hold it up.
 func (r *rig) gateway(before func(*http.Request)) {
 	r.t.Helper()
-	target, err := url.Parse(r.cfg.Google.Endpoint)
+	target, err := url.Parse(r.cfg.Google.Endpoint.Reveal())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func (r *rig) gateway(before func(*http.Request)) {
 		proxy.ServeHTTP(w, req)
 	}))
 	r.t.Cleanup(server.Close)
-	r.cfg.Google.Endpoint = server.URL
+	r.cfg.Google.Endpoint = config.URL(server.URL)
 }
 
 // calls counts the calls that have come to the fake since it was made, by method.
@@ -335,7 +336,7 @@ func TestAGetThatIsOpenAcrossASync(t *testing.T) {
 // holdAnswers stands before the fake and holds some of its answers.
 func (r *rig) holdAnswers(which func(*http.Request) bool, held func(), until <-chan struct{}) {
 	r.t.Helper()
-	fake := r.cfg.Google.Endpoint
+	fake := r.cfg.Google.Endpoint.Reveal()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		out, err := http.NewRequestWithContext(req.Context(), req.Method, fake+req.URL.RequestURI(), req.Body)
 		if err != nil {
@@ -376,7 +377,7 @@ func (r *rig) holdAnswers(which func(*http.Request) bool, held func(), until <-c
 	}))
 	r.t.Cleanup(server.Close)
 	r.t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	r.cfg.Google.Endpoint = server.URL
+	r.cfg.Google.Endpoint = config.URL(server.URL)
 }
 
 // TestHistoryTooOld: thirty messages were deleted and forty added meanwhile, and

@@ -33,7 +33,7 @@ func (r *rig) withKey() {
 	}
 	text, err := json.Marshal(map[string]string{"type": "service_account", "client_email": "sync@example.com", "client_id": "1",
 		"private_key_id": "k", "private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
-		"token_uri": r.cfg.Google.Endpoint + "/token"})
+		"token_uri": r.cfg.Google.Endpoint.Reveal() + "/token"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func (r *rig) tokenFault(f fakegoogle.Fault) {
 	if err := r.fake.AddFault(f); err != nil {
 		r.t.Fatal(err)
 	}
-	resp, err := http.Post(r.cfg.Google.Endpoint+"/_fake/mailbox", "application/json",
+	resp, err := http.Post(r.cfg.Google.Endpoint.Reveal()+"/_fake/mailbox", "application/json",
 		strings.NewReader(`{"user":"`+ann+`","revoke_access_tokens":true}`))
 	if err != nil {
 		r.t.Fatal(err)

@@ -88,7 +88,7 @@ func (set siteSettings) config(url string) (config.Config, error) {
 	if set.limit > 0 {
 		project.Limits = map[string]config.Limits{set.prices: {UserMinute: set.limit}}
 	}
-	cfg.Google = config.Google{Endpoint: url, Projects: map[string]config.Project{benchProject: project}}
+	cfg.Google = config.Google{Endpoint: config.URL(url), Projects: map[string]config.Project{benchProject: project}}
 	cfg.Redis = config.Redis{URL: config.URL(set.redisURL), QueuePrefix: prefix, LedgerPrefix: prefix}
 	cfg.Store = config.Store{Path: own + "/headroom.db", Blobs: own + "/blobs"}
 	cfg.Sync.Interval = 0

@@ -115,7 +115,7 @@ func (c crowd) config(url, redisURL, folder string) (config.Config, error) {
 	prefix := fmt.Sprintf("bench-%d-", time.Now().UnixNano())
 	cfg := config.Default()
 	cfg.Scale = c.scale
-	cfg.Google = config.Google{Endpoint: url, Projects: map[string]config.Project{benchProject: {
+	cfg.Google = config.Google{Endpoint: config.URL(url), Projects: map[string]config.Project{benchProject: {
 		Prices: []string{fakegoogle.DefaultPrices},
 		Limits: map[string]config.Limits{fakegoogle.DefaultPrices: {UserMinute: c.userLimit, ProjectMinute: c.users * c.userLimit}},
 	}}}

@@ -93,7 +93,7 @@ func requeue(ctx context.Context, o Options) (figures Figures, err error) {
 
 	prefix := fmt.Sprintf("bench-%d-", time.Now().UnixNano())
 	cfg := config.Default()
-	cfg.Google = config.Google{Endpoint: url, Projects: map[string]config.Project{"bench": {
+	cfg.Google = config.Google{Endpoint: config.URL(url), Projects: map[string]config.Project{"bench": {
 		Prices: []string{fakegoogle.DefaultPrices},
 		Limits: map[string]config.Limits{fakegoogle.DefaultPrices: {UserMinute: requeueLimit}},
 	}}}

@@ -110,7 +110,7 @@ func (b backlog) config(url, redisURL, folder string) (config.Config, error) {
 	prefix := fmt.Sprintf("bench-%d-", time.Now().UnixNano())
 	cfg := config.Default()
 	cfg.Scale = b.scale
-	cfg.Google = config.Google{Endpoint: url, Projects: map[string]config.Project{benchProject: {
+	cfg.Google = config.Google{Endpoint: config.URL(url), Projects: map[string]config.Project{benchProject: {
 		Prices: []string{b.prices},
 		Limits: map[string]config.Limits{b.prices: {UserMinute: b.limit}},
 		Lanes:  config.Lanes{Backfill: config.BackfillLane{Ceiling: &b.ceiling}},

@@ -139,7 +139,7 @@ func within(ctx context.Context, bound time.Duration, f func(context.Context) er
 
 func settings(o Options, url string, server *redisServer, folder string) (config.Config, error) {
 	cfg := config.Default()
-	cfg.Google.Endpoint = url
+	cfg.Google.Endpoint = config.URL(url)
 	cfg.Google.Projects = map[string]config.Project{project: {Prices: []string{o.Prices}}}
 	cfg.Redis = config.Redis{URL: config.URL(server.url), QueuePrefix: server.prefix, LedgerPrefix: server.prefix}
 	cfg.Store = config.Store{Path: filepath.Join(folder, "headroom.db"), Blobs: filepath.Join(folder, "blobs")}

@@ -141,7 +141,7 @@ func TestSettingsFitTheServices(t *testing.T) {
 			t.Errorf("%s has its metrics on %s, exposes %q and publishes %+v; want port 9090 in the services' network only", name, cfg.Metrics.Listen, s.Expose, s.Ports)
 		}
 	}
-	listen := "--listen=0.0.0.0:" + strings.TrimPrefix(cfg.Google.Endpoint, "http://fake-google:")
+	listen := "--listen=0.0.0.0:" + strings.TrimPrefix(cfg.Google.Endpoint.Reveal(), "http://fake-google:")
 	if fake := service(t, project, "fake-google"); !slices.Contains(fake.Command, listen) {
 		t.Errorf("google.endpoint is %s, fake-google runs %q", cfg.Google.Endpoint, fake.Command)
 	}

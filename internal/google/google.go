@@ -92,10 +92,13 @@ func New(o Options) (*Google, error) {
 	if o.Budget < 0 {
 		return nil, fmt.Errorf("google: budget of %d bytes is negative", o.Budget)
 	}
+	host := ""
 	if o.Endpoint != "" {
-		if u, err := url.Parse(o.Endpoint); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			return nil, fmt.Errorf("google: endpoint %q is no http or https URL", o.Endpoint)
+		u, err := url.Parse(o.Endpoint)
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return nil, errors.New("google: the endpoint is no http or https URL") // it may hold a password
 		}
+		host = u.Scheme + "://" + u.Host
 	}
 	o.Budget = cmp.Or(o.Budget, DefaultBudget)
 	if o.Log == nil {
@@ -125,7 +128,7 @@ func New(o Options) (*Google, error) {
 	g.budget = newBudget(o.Budget, g.metrics)
 	g.charged = &quota.Transport{Base: bodyMeter{g.base}, Ledger: o.Ledger}
 	if o.Endpoint != "" {
-		o.Log.Info("not using Google's own endpoint", zap.String("endpoint", o.Endpoint))
+		o.Log.Info("not using Google's own endpoint", zap.String("endpoint", host))
 	}
 	return g, nil
 }
