@@ -121,6 +121,18 @@ type Job struct {
 	UpdatedAt  time.Time `json:"updated_at"`
 }
 
+// Trouble is what is wrong with the job now: its last error, unless the job has got
+// beyond that since.
+func (j Job) Trouble() string {
+	switch {
+	case j.State == Completed || j.State == Cancelled:
+		return ""
+	case j.State.Terminal() || j.Failures > 0:
+		return j.LastError
+	}
+	return ""
+}
+
 // Short reports whether a listing that is complete held less than half of the
 // messages that the profile promised. The two count differently, by spam and
 // trash and what arrives meanwhile, but not by that much: Google has answered

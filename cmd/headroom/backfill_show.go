@@ -140,7 +140,11 @@ func printJob(cmd *cobra.Command, j jobs.Job, plan app.Plan, cursor *jobs.Cursor
 		moment("waits until", j.WaitUntil)
 	}
 	if j.LastError != "" {
-		row("last error", "%s", j.LastError)
+		name := "last error"
+		if j.Trouble() == "" {
+			name = "error that is over"
+		}
+		row(name, "%s", j.LastError)
 	}
 	moment("created", j.CreatedAt)
 	moment("started", j.StartedAt)

@@ -39,7 +39,7 @@ func (a *API) addAccounts() {
 		if err != nil {
 			return nil, err
 		}
-		for len(all) > 0 && all[0].Email <= in.Cursor {
+		for len(all) > 0 && all[0].Email <= in.after {
 			all = all[1:]
 		}
 		return paged(*in, all[:min(len(all), in.Limit+1)], func(a jobs.Account) string { return a.Email }), nil

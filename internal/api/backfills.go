@@ -51,7 +51,7 @@ func (a *API) addBackfills() {
 		Example: Page[jobs.Job]{Items: []jobs.Job{exampleJob}, Next: exampleJob.ID},
 	}, func(ctx context.Context, in *find) (*Body[Page[jobs.Job]], error) {
 		f := jobs.JobFilter{Kind: jobs.MailBackfill, Account: in.Account, State: jobs.State(in.State)}
-		found, err := a.opts.Backend.Backfills(ctx, f, in.Cursor, in.Limit+1)
+		found, err := a.opts.Backend.Backfills(ctx, f, in.after, in.Limit+1)
 		return paged(in.Paging, found, func(j jobs.Job) string { return j.ID }), err
 	})
 	Add(a, Operation{
@@ -76,7 +76,7 @@ func (a *API) addBackfills() {
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.Failure]{Items: []jobs.Failure{exampleFailure}},
 	}, func(ctx context.Context, in *failures) (*Body[Page[jobs.Failure]], error) {
 		f := jobs.FailureFilter{Class: jobs.Class(in.Class), Reason: in.Reason, GivenUp: in.GivenUp}
-		found, err := a.opts.Backend.Failures(ctx, in.ID, f, in.Cursor, in.Limit+1)
+		found, err := a.opts.Backend.Failures(ctx, in.ID, f, in.after, in.Limit+1)
 		return paged(in.Paging, found, func(f jobs.Failure) string { return f.ID }), err
 	})
 }

@@ -57,7 +57,7 @@ func (a *API) addCalendars() {
 		if err != nil {
 			return nil, err
 		}
-		for len(all) > 0 && all[0].ID <= in.Cursor {
+		for len(all) > 0 && all[0].ID <= in.after {
 			all = all[1:]
 		}
 		return paged(in.Paging, all[:min(len(all), in.Limit+1)], func(c jobs.CountedCalendar) string { return c.ID }), nil
@@ -71,7 +71,7 @@ func (a *API) addCalendars() {
 		Paging
 		Deleted bool `query:"deleted" doc:"Deleted events, too."`
 	}) (*Body[Page[jobs.Event]], error) {
-		found, err := a.opts.Backend.Events(ctx, in.Email, in.Calendar, jobs.EventQuery{After: in.Cursor, Limit: in.Limit + 1, Deleted: in.Deleted})
+		found, err := a.opts.Backend.Events(ctx, in.Email, in.Calendar, jobs.EventQuery{After: in.after, Limit: in.Limit + 1, Deleted: in.Deleted})
 		return paged(in.Paging, found, func(e jobs.Event) string { return e.ID }), err
 	})
 	a.addOccurrences()
@@ -92,12 +92,16 @@ func (a *API) addOccurrences() {
 		if !in.To.IsZero() && !in.From.Before(in.To) {
 			return nil, Invalid(errors.New("from is not before to"))
 		}
-		page, err := a.opts.Backend.Occurrences(ctx, in.Email, in.Calendar, agenda.Span{From: in.From, To: in.To}, in.Cursor, in.Limit)
+		page, err := a.opts.Backend.Occurrences(ctx, in.Email, in.Calendar, agenda.Span{From: in.From, To: in.To}, in.after, in.Limit)
 		if errors.Is(err, agenda.ErrCursor) {
-			return nil, Invalid(err)
+			return nil, cursorError{}
+		}
+		next := ""
+		if page.Next != "" {
+			next = sealCursor(in.list, page.Next)
 		}
 		return &Body[Occurrences]{Occurrences{
-			Page[agenda.Occurrence]{Items: append([]agenda.Occurrence{}, page.Occurrences...), Next: page.Next}, append([]agenda.Problem{}, page.Problems...),
+			Page[agenda.Occurrence]{Items: append([]agenda.Occurrence{}, page.Occurrences...), Next: next}, append([]agenda.Problem{}, page.Problems...),
 		}}, err
 	})
 }

@@ -12,9 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// guard keeps from the operations what must not reach them: behind the server's own
-// guard, which has refused what the pages of others ask for, writes that browsers
-// send without asking first. Those are never JSON.
+// guard stands behind the server's own guard, which has refused what the pages of
+// others ask for. It marks the answers, and ends what panics.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := &sentWriter{ResponseWriter: w}
@@ -24,13 +23,8 @@ func (a *API) guard(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		switch {
-		case writes(r) && !isJSON(r):
-			refuse(sent, http.StatusUnsupportedMediaType, "the request is not marked as JSON; send it with the header Content-Type: application/json")
-		default:
-			if takeBody(sent, r) {
-				next.ServeHTTP(sent, r)
-			}
+		if takeBody(sent, r) {
+			next.ServeHTTP(sent, r)
 		}
 	})
 }
@@ -62,10 +56,15 @@ func isJSON(r *http.Request) bool {
 	return err == nil && kind == "application/json"
 }
 
-// route lets the operations answer, and answers itself what is none.
+// route lets the operations answer, and answers itself what is none. Writes that
+// browsers send without asking first reach no operation: those are never JSON.
 func (a *API) route() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := a.mux.Handler(r)
+		if pattern != "" && writes(r) && !isJSON(r) {
+			refuse(w, http.StatusUnsupportedMediaType, "the request is not marked as JSON; send it with the header Content-Type: application/json")
+			return
+		}
 		if pattern != "" {
 			a.mux.ServeHTTP(w, r)
 			return

@@ -48,7 +48,7 @@ func (a *API) addMessages() {
 		if err := f.Validate(); err != nil {
 			return nil, Invalid(err)
 		}
-		found, err := a.opts.Backend.Messages(ctx, in.Email, f, in.Cursor, in.Limit+1)
+		found, err := a.opts.Backend.Messages(ctx, in.Email, f, in.after, in.Limit+1)
 		return paged(in.Paging, found, func(m jobs.Message) string { return m.ID }), err
 	})
 	Add(a, Operation{

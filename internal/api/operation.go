@@ -30,6 +30,9 @@ func Add[In, Out any](a *API, op Operation, do func(context.Context, *In) (*Out,
 	if ok == 0 {
 		ok = http.StatusOK
 	}
+	if _, pages := any(new(In)).(huma.Resolver); pages {
+		op.Errors = append(op.Errors, http.StatusBadRequest) // for its cursor
+	}
 	answers := map[string]*huma.Response{}
 	huma.Register(a.huma, huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Tags: []string{op.Tag},

@@ -37,11 +37,14 @@ func (a *API) status(err error) int {
 	}
 	_, state := errors.AsType[*jobs.StateError](err)
 	_, invalid := errors.AsType[*invalidError](err)
+	_, cursor := errors.AsType[cursorError](err)
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
 		return http.StatusNotFound
 	case errors.Is(err, jobs.ErrExists), state:
 		return http.StatusConflict
+	case cursor:
+		return http.StatusBadRequest
 	case invalid:
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, context.DeadlineExceeded):

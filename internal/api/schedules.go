@@ -52,10 +52,7 @@ func (a *API) addSchedules() {
 		ScopeQuery
 		Paging
 	}) (*Body[Page[jobs.ScheduleLine]], error) {
-		skip, err := in.skip()
-		if err != nil {
-			return nil, err
-		}
+		skip := in.skip()
 		all, err := a.opts.Backend.Schedules(ctx, jobs.ScheduleScope{Account: in.Account, Tenant: in.Tenant})
 		if err != nil {
 			return nil, err

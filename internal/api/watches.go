@@ -25,7 +25,7 @@ func (a *API) addWatches() {
 		Paging
 		Account string `query:"account" maxLength:"254" doc:"Only those of this account, by its address."`
 	}) (*Body[Page[jobs.Watch]], error) {
-		found, err := a.opts.Backend.Watches(ctx, in.Account, watchAfter(in.Cursor), in.Limit+1)
+		found, err := a.opts.Backend.Watches(ctx, in.Account, watchAfter(in.after), in.Limit+1)
 		return paged(in.Paging, found, watchCursor), err
 	})
 }

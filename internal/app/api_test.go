@@ -320,7 +320,7 @@ func (s *served) keep(raw ...string) jobs.Job {
 func TestAPIFailuresAndRetry(t *testing.T) {
 	s := serve(t, nil)
 	id := "/backfills/" + s.keep("Subject: 0\r\n").ID
-	for query, want := range map[string]int{"": 1, "?class=item&given_up=true": 1, "?class=transient": 0, "?reason=badRequest": 1, "?cursor=bad": 0} {
+	for query, want := range map[string]int{"": 1, "?class=item&given_up=true": 1, "?class=transient": 0, "?reason=badRequest": 1} {
 		if got := ask[page[jobs.Failure]](s, 200, "GET", id+"/failures"+query, nil); len(got.Items) != want {
 			t.Errorf("failures%s = %+v, want %d", query, got, want)
 		}
@@ -335,12 +335,51 @@ func TestAPIFailuresAndRetry(t *testing.T) {
 	s.fails(422, "1001 ids are too many", "POST", id+"/retry-failed", jobs.FailureFilter{IDs: strings.Split(strings.Repeat("x", 1001), "")})
 }
 
+// TestAPICursorsAndMethods: what a list has not made as a cursor is refused, and a
+// method that is not possible is told before anything about the body.
+func TestAPICursorsAndMethods(t *testing.T) {
+	s := serve(t, nil)
+	s.keep("Subject: 0\r\n", "Subject: 1\r\n", "Subject: 2\r\n")
+	as := func(kind string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Content-Type", kind) }
+	}
+	const messages = "/accounts/ann@example.com/messages"
+	two := ask[page[jobs.Message]](s, 200, "GET", messages+"?limit=2", nil)
+	if got := ask[page[jobs.Message]](s, 200, "GET", messages+"?cursor="+two.Next, nil); len(got.Items) != 1 || got.Items[0].ID != "m2" || got.Next != "" {
+		t.Errorf("the second page = %+v, want m2", got)
+	}
+	backfill := "/backfills/" + jobs.BackfillID("ann@example.com")
+	for _, list := range []string{messages, "/accounts", "/backfills", backfill + "/failures", "/schedules", "/watches", "/accounts/ann@example.com/calendars"} {
+		for _, cursor := range []string{"bad", "m1", "ann@example.com", "1", "-1", "%00", two.Next[:len(two.Next)-1], two.Next + "A", url.QueryEscape("ü")} {
+			s.fails(400, "query.cursor: it is not the next of an earlier answer of this list", "GET", list+"?cursor="+cursor, nil)
+		}
+		if list != messages { // a cursor of another list
+			s.fails(400, "query.cursor", "GET", list+"?cursor="+two.Next, nil)
+		}
+	}
+	for _, row := range []struct{ method, path, allow string }{
+		{"POST", messages, "GET, HEAD"}, {"DELETE", messages, "GET, HEAD"}, {"PUT", "/accounts", "GET, HEAD, POST"},
+		{"POST", backfill, "GET, HEAD"}, {"GET", backfill + "/pause", "POST"}, {"POST", "/openapi.json", "GET, HEAD"}, {"PATCH", "/schedules", "GET, HEAD"},
+	} {
+		a := s.send(row.method, row.path, "x", as("application/x-www-form-urlencoded"))
+		if a.status != http.StatusMethodNotAllowed || a.header.Get("Allow") != row.allow {
+			t.Errorf("%s %s = %d, Allow %q, want 405 and %q", row.method, row.path, a.status, a.header.Get("Allow"), row.allow)
+		}
+	}
+	if a := s.send("POST", "/nothing", "x", as("text/plain")); a.status != http.StatusNotFound {
+		t.Errorf("POST /nothing = %d, want 404", a.status)
+	}
+	if a := s.send("POST", backfill+"/pause", "x", as("text/plain")); a.status != http.StatusUnsupportedMediaType {
+		t.Errorf("a pause that is no JSON = %d, want 415", a.status)
+	}
+}
+
 func TestAPIMessages(t *testing.T) {
 	s := serve(t, nil)
 	raw := "Subject: \xff\x00\r\n\r\n" + strings.Repeat("body\r\n", 20_000)
 	s.keep("Subject: 0\r\n", raw, "Subject: 2\r\n")
 	for query, want := range map[string]string{
-		"": "m0 m1 m2", "?label=INBOX": "m1", "?after=2026-01-02T00:00:00Z&before=2026-01-03T00:00:00Z": "m1", "?limit=2": "m0 m1", "?cursor=m1": "m2",
+		"": "m0 m1 m2", "?label=INBOX": "m1", "?after=2026-01-02T00:00:00Z&before=2026-01-03T00:00:00Z": "m1", "?limit=2": "m0 m1",
 	} {
 		var got []string
 		for _, m := range ask[page[jobs.Message]](s, 200, "GET", "/accounts/Ann@example.com/messages"+query, nil).Items {

@@ -46,5 +46,5 @@ func TestAPISchedules(t *testing.T) {
 	s.fails(404, "unknown tenant evil", "GET", "/schedules?tenant=evil", nil)
 	s.fails(422, "an account or a tenant, not both", "POST", "/schedules/mail-sync/run", jobs.ScheduleScope{Account: ann, Tenant: "acme"})
 	s.fails(422, `no schedule "tea"; there are mail-sync`, "POST", "/schedules/tea/pause", nil)
-	s.fails(422, "cursor: not the next", "GET", "/schedules?cursor=x", nil)
+	s.fails(400, "query.cursor: it is not the next of an earlier answer", "GET", "/schedules?cursor=x", nil)
 }

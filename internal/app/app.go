@@ -213,7 +213,9 @@ func (a *App) addWeb(ctx context.Context) error {
 	if taker != nil { // a nil *push.Handler is no nil http.Handler
 		o.Push = taker
 	}
-	o.JobsFunc = func(ctx context.Context) ([]jobs.Job, error) { return a.store.Jobs(ctx) }
+	o.JobsFunc = func(ctx context.Context, limit int) ([]jobs.Job, int, error) {
+		return a.store.NewestJobs(ctx, limit) // the store is opened later
+	}
 	for _, lane := range quota.Lanes {
 		o.Lanes = append(o.Lanes, web.Lane{Name: string(lane), Queue: jobs.QueueName(a.cfg.Redis.QueuePrefix, string(lane))})
 	}

@@ -33,7 +33,7 @@ var may = map[string][]string{
 	"internal/push":       {"jobs"},
 	"internal/store":      {"jobs"},
 	"internal/term":       nil,
-	"internal/web":        {"jobs"},
+	"internal/web":        {"internal/term", "jobs"},
 	"jobs":                nil,
 	"quota":               nil,
 	"scheduler":           {"jobs"},

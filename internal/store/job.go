@@ -134,6 +134,16 @@ func (s *Store) Jobs(ctx context.Context) ([]jobs.Job, error) {
 	return list(ctx, s, scanJob, selectJob+"ORDER BY created_at, id")
 }
 
+// NewestJobs lists at most limit jobs, the newest first, and says how many there are.
+// It reads no more of them than it lists.
+func (s *Store) NewestJobs(ctx context.Context, limit int) (newest []jobs.Job, total int, err error) {
+	if err := s.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs").Scan(&total); err != nil {
+		return nil, 0, fmt.Errorf("count the jobs: %w", err)
+	}
+	newest, err = list(ctx, s, scanJob, selectJob+"ORDER BY created_at DESC, id DESC LIMIT ?", limit)
+	return newest, total, err
+}
+
 // AccountJobs lists the jobs of an account, the oldest first.
 func (s *Store) AccountJobs(ctx context.Context, email string) ([]jobs.Job, error) {
 	return list(ctx, s, scanJob, selectJob+"WHERE account = ? ORDER BY created_at, id", normal(email))

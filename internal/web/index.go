@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
-	"slices"
+	"os"
+	"sync"
 	"time"
 
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/dustin/go-humanize"
@@ -18,8 +22,9 @@ import (
 // indexJobs is how many jobs the index shows, the newest first.
 const indexJobs = 50
 
-// pageTimeout bounds what the index page may ask of Redis and the store.
-const pageTimeout = 3 * time.Second
+// sourceTimeout bounds what the index page may ask of each of its sources. Each has
+// its own, so that one that hangs takes nothing from the others.
+const sourceTimeout = 2 * time.Second
 
 //go:embed index.html
 var indexSource string
@@ -28,6 +33,7 @@ var indexPage = template.Must(template.New("index").Funcs(template.FuncMap{
 	"bytes": func(n int64) string { return humanize.IBytes(uint64(max(0, n))) },
 	"count": humanize.Comma,
 	"age":   func(t time.Time) string { return humanize.Time(t) },
+	"clean": term.Clean,
 }).Parse(indexSource))
 
 // indexData is what index.html shows.
@@ -47,10 +53,8 @@ type laneRow struct {
 }
 
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
-	defer cancel()
 	var page bytes.Buffer
-	if err := indexPage.Execute(&page, s.indexData(ctx)); err != nil {
+	if err := indexPage.Execute(&page, s.indexData(r.Context())); err != nil {
 		s.opts.Log.Error("index page", zap.Error(err))
 		http.Error(w, "the page could not be made; the log says why", http.StatusInternalServerError)
 		return
@@ -61,26 +65,74 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 }
 
 // indexData gathers what can be had: the page is wanted most when something is
-// wrong.
+// wrong. All sources are asked at once.
 func (s *Server) indexData(ctx context.Context) indexData {
-	d := indexData{Version: s.opts.Version, Ready: s.check(ctx)}
+	d := indexData{Version: s.opts.Version}
+	var wg sync.WaitGroup
+	wg.Go(func() { d.Ready = s.check(ctx) })
+	wg.Go(func() { d.Lanes, d.NoLanes = s.laneRows(ctx) })
+	wg.Go(func() { d.Jobs, d.Total, d.NoJobs = s.newest(ctx) })
+	wg.Wait()
+	return d
+}
+
+func (s *Server) laneRows(ctx context.Context) (rows []laneRow, why string) {
 	names := make([]string, len(s.opts.Lanes))
 	for i, l := range s.opts.Lanes {
 		names[i] = l.Queue
 	}
-	sizes, err := readQueues(ctx, s.opts.Redis, names)
+	sizes, err := within(ctx, func(ctx context.Context) ([]queueSize, error) { return readQueues(ctx, s.opts.Redis, names) })
 	if err != nil {
-		d.NoLanes = err.Error()
+		return nil, unanswered("Redis", err)
 	}
 	for i, size := range sizes {
-		d.Lanes = append(d.Lanes, laneRow{s.opts.Lanes[i].Name, size})
+		rows = append(rows, laneRow{s.opts.Lanes[i].Name, size})
 	}
-	all, err := s.opts.JobsFunc(ctx)
+	return rows, ""
+}
+
+func (s *Server) newest(ctx context.Context) (newest []jobs.Job, total int, why string) {
+	type found struct {
+		jobs  []jobs.Job
+		total int
+	}
+	all, err := within(ctx, func(ctx context.Context) (f found, err error) {
+		f.jobs, f.total, err = s.opts.JobsFunc(ctx, indexJobs)
+		return f, err
+	})
 	if err != nil {
-		d.NoJobs = err.Error()
+		return nil, 0, unanswered("the store", err)
 	}
-	d.Total = len(all)
-	d.Jobs = all[max(0, len(all)-indexJobs):]
-	slices.Reverse(d.Jobs)
-	return d
+	return all.jobs, all.total, ""
+}
+
+// within asks a source, and waits no longer than sourceTimeout for it, whether or not
+// it minds its context.
+func within[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		value, err := ask(ctx)
+		answers <- answer{value, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// unanswered says in words of a source why it told nothing.
+func unanswered(source string, err error) string {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Sprintf("%s did not answer within %s", source, sourceTimeout)
+	}
+	return source + ": " + err.Error()
 }

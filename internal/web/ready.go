@@ -3,14 +3,13 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
-	"time"
+	"sync"
 
 	"go.uber.org/zap"
 )
-
-// checkTimeout bounds each check of readiness.
-const checkTimeout = 2 * time.Second
 
 // readiness is the answer of /readyz.
 type readiness struct {
@@ -31,25 +30,25 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check runs all checks side by side.
+// check runs all checks side by side. One that does not end in time has failed.
 func (s *Server) check(ctx context.Context) readiness {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	type result struct {
-		name string
-		err  error
+	errs := make([]error, len(s.opts.Checks))
+	var wg sync.WaitGroup
+	for i, c := range s.opts.Checks {
+		wg.Go(func() {
+			_, errs[i] = within(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.Func(ctx) })
+		})
 	}
-	results := make(chan result, len(s.opts.Checks))
-	for _, c := range s.opts.Checks {
-		go func() { results <- result{c.Name, c.Func(ctx)} }()
-	}
+	wg.Wait()
 	answer := readiness{Ready: true, Checks: map[string]string{}}
-	for range s.opts.Checks {
-		r := <-results
-		answer.Checks[r.name] = "ok"
-		if r.err != nil {
+	for i, c := range s.opts.Checks {
+		answer.Checks[c.Name] = "ok"
+		if err := errs[i]; err != nil {
 			answer.Ready = false
-			answer.Checks[r.name] = r.err.Error()
+			answer.Checks[c.Name] = err.Error()
+			if errors.Is(err, context.DeadlineExceeded) {
+				answer.Checks[c.Name] = fmt.Sprintf("no answer within %s", sourceTimeout)
+			}
 		}
 	}
 	return answer

@@ -36,13 +36,14 @@ const shutdownTimeout = 3 * time.Second
 // Options configures a [Server]. All fields but Version, API and Push are required; a server
 // from [NewMetrics] needs only Listen, Setting, Checks, Gatherer and Log.
 type Options struct {
-	Listen     string // host:port; port 0 takes a free one
-	Setting    string // key of the setting that Listen comes from, for errors
-	Version    string
-	Redis      redis.UniversalClient // of the queues; closed by its owner
-	Lanes      []Lane
-	JobsFunc   func(context.Context) ([]jobs.Job, error) // all jobs, the oldest first
-	Checks     []Check                                   // what readiness depends on
+	Listen  string // host:port; port 0 takes a free one
+	Setting string // key of the setting that Listen comes from, for errors
+	Version string
+	Redis   redis.UniversalClient // of the queues; closed by its owner
+	Lanes   []Lane
+	// JobsFunc lists at most limit jobs, the newest first, and says how many there are.
+	JobsFunc   func(ctx context.Context, limit int) (newest []jobs.Job, total int, err error)
+	Checks     []Check // what readiness depends on
 	Gatherer   prometheus.Gatherer
 	Registerer prometheus.Registerer
 	API        http.Handler                                           // of the paths below /api/; none if nil

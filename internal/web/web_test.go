@@ -46,7 +46,7 @@ func start(t *testing.T, change func(*web.Options)) fixture {
 		Version:    "v1.2.3",
 		Redis:      rdb,
 		Lanes:      []web.Lane{{Name: "interactive", Queue: "t-interactive"}, {Name: "backfill", Queue: "t-backfill"}},
-		JobsFunc:   func(context.Context) ([]jobs.Job, error) { return nil, nil },
+		JobsFunc:   func(context.Context, int) ([]jobs.Job, int, error) { return nil, 0, nil },
 		Checks:     []web.Check{{Name: "redis", Func: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }}},
 		Gatherer:   reg,
 		Registerer: reg,
@@ -183,16 +183,23 @@ func TestReadinessNamesEachCheck(t *testing.T) {
 }
 
 func TestTheIndexShowsJobsAndLanes(t *testing.T) {
-	all := make([]jobs.Job, 60)
+	all := make([]jobs.Job, 50)
 	for i := range all {
-		all[i] = jobs.Job{ID: "old", State: jobs.Completed}
+		all[i] = jobs.Job{ID: "old", State: jobs.Completed, LastError: "Google was away"}
 	}
-	all = append(all, jobs.Job{
+	all[1].State = jobs.Failed
+	all[2].State, all[2].Failures, all[2].LastError = jobs.Waiting, 2, "it has \u202egone"
+	all[0] = jobs.Job{
 		ID: jobs.BackfillID("ann@example.com"), State: jobs.Waiting, WaitingFor: "user-minute <of> Gmail",
 		Progress: jobs.Progress{Expected: 1200, Stored: 1100}, UpdatedAt: time.Now(),
-	})
+	}
 	f := start(t, func(o *web.Options) {
-		o.JobsFunc = func(context.Context) ([]jobs.Job, error) { return all, nil }
+		o.JobsFunc = func(_ context.Context, limit int) ([]jobs.Job, int, error) {
+			if limit != 50 {
+				t.Errorf("the index asks for %d jobs, want 50", limit)
+			}
+			return all, 61, nil
+		}
 	})
 	f.enqueue(t, 4)
 	code, body, h := f.get(t, "/")
@@ -201,7 +208,7 @@ func TestTheIndexShowsJobsAndLanes(t *testing.T) {
 	}
 	for _, want := range []string{
 		"backfill:ann@example.com", "waiting", "1,100", "user-minute &lt;of&gt; Gmail", "The newest 50 of 61",
-		"t-backfill", `<td class="n">4</td>`, `href="/queues/"`, `href="/metrics"`, "v1.2.3",
+		"t-backfill", `<td class="n" data-name="pending">4</td>`, `<small class="bad">Google was away</small>`, `<small>earlier: Google was away</small>`, `<small class="bad">it has  gone</small>`, `href="/queues/"`, `href="/metrics"`, "v1.2.3",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the index lacks %q in\n%s", want, body)
@@ -213,6 +220,45 @@ func TestTheIndexShowsJobsAndLanes(t *testing.T) {
 	}
 	if code, _, _ = f.get(t, "/nothing"); code != http.StatusNotFound {
 		t.Errorf("/nothing = %d, want 404", code)
+	}
+}
+
+// TestASourceThatHangsTakesNothingFromTheOthers: Redis takes connections and never
+// answers.
+func TestASourceThatHangsTakesNothingFromTheOthers(t *testing.T) {
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: deaf.Addr().String(), MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: -1})
+	defer rdb.Close()
+	late := make(chan struct{})
+	defer close(late)
+	f := start(t, func(o *web.Options) {
+		o.Redis = rdb
+		o.Checks = []web.Check{
+			{Name: "redis", Func: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }},
+			{Name: "stubborn", Func: func(context.Context) error { <-late; return nil }},
+			{Name: "store", Func: func(context.Context) error { return nil }},
+		}
+		o.JobsFunc = func(ctx context.Context, _ int) ([]jobs.Job, int, error) {
+			return []jobs.Job{{ID: "backfill:ann@example.com"}}, 1, ctx.Err()
+		}
+	})
+	began := time.Now()
+	code, body, _ := f.get(t, "/")
+	if took := time.Since(began); code != http.StatusOK || took > 6*time.Second {
+		t.Errorf("/ = %d after %s, want 200 within two seconds or so", code, took)
+	}
+	for _, want := range []string{"backfill:ann@example.com", "unknown: Redis did not answer within 2s", `redis: <span class="bad">`,
+		`stubborn: <span class="bad">no answer within 2s`, "store: <span >ok"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the index lacks %q in\n%s", want, body)
+		}
+	}
+	if strings.Contains(body, "the store did not answer") {
+		t.Error("the store is blamed for Redis")
 	}
 }
 
