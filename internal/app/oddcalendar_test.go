@@ -155,7 +155,7 @@ func TestAPageOfEndlessSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusUnprocessableEntity {
+	if resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("a cursor that is none: status %d", resp.StatusCode)
 	}
 }

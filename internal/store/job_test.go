@@ -182,3 +182,29 @@ func TestLiveJobsAreThoseNotTerminal(t *testing.T) {
 		t.Errorf("Jobs lists %d, want 7", len(all))
 	}
 }
+
+func TestNewestJobsAreListedFirst(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "headroom.db"))
+	for i := range 7 {
+		email := fmt.Sprintf("p%d@example.com", i)
+		if err := s.AddAccount(t.Context(), jobs.Account{Email: email, Project: "main"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.StartBackfill(t.Context(), email, jobs.Filter{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := s.Jobs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, total, err := s.NewestJobs(t.Context(), 3)
+	if err != nil || total != 7 || len(newest) != 3 {
+		t.Fatalf("NewestJobs = %d of %d, %v, want 3 of 7", len(newest), total, err)
+	}
+	for i, j := range newest {
+		if want := all[len(all)-1-i].ID; j.ID != want {
+			t.Errorf("job %d = %s, want %s", i, j.ID, want)
+		}
+	}
+}
