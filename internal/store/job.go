@@ -134,13 +134,17 @@ func (s *Store) Jobs(ctx context.Context) ([]jobs.Job, error) {
 	return list(ctx, s, scanJob, selectJob+"ORDER BY created_at, id")
 }
 
+// newestJobs finds the rows by an index before it reads them.
+var newestJobs = selectJob + `WHERE num IN (SELECT num FROM jobs ORDER BY created_at DESC, id DESC LIMIT ?)
+	ORDER BY created_at DESC, id DESC`
+
 // NewestJobs lists at most limit jobs, the newest first, and says how many there are.
 // It reads no more of them than it lists.
 func (s *Store) NewestJobs(ctx context.Context, limit int) (newest []jobs.Job, total int, err error) {
 	if err := s.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs").Scan(&total); err != nil {
 		return nil, 0, fmt.Errorf("count the jobs: %w", err)
 	}
-	newest, err = list(ctx, s, scanJob, selectJob+"ORDER BY created_at DESC, id DESC LIMIT ?", limit)
+	newest, err = list(ctx, s, scanJob, newestJobs, limit)
 	return newest, total, err
 }
 

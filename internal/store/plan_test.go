@@ -24,7 +24,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{nextDue, 1, []string{"INDEX items_pending (job=?)"}},
 		{settleItem, 6, []string{"PRIMARY KEY (job=? AND id=?)"}},
 		{selectJob + "WHERE live ORDER BY created_at, id", 0, []string{"INDEX jobs_live"}},
-		{selectJob + "ORDER BY created_at DESC, id DESC LIMIT ?", 1, []string{"INDEX jobs_newest"}},
+		{newestJobs, 1, []string{"SEARCH jobs USING INTEGER PRIMARY KEY", "SCAN jobs USING COVERING INDEX jobs_newest"}},
 		{selectMessage + "WHERE account = ? AND id > ? ORDER BY id LIMIT ?", 3, []string{"PRIMARY KEY (account=? AND id>?)"}},
 	} {
 		rows, err := s.writer.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+tc.query, make([]any, tc.args)...)
