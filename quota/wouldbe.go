@@ -1,13 +1,20 @@
 package quota
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
-// CheckLive reports what is wrong with live settings, if anything is. [Ledger.Publish]
-// would refuse them, and every process would fail to decide by them.
+// CheckLive reports what is wrong with live settings, if anything is: what
+// [Ledger.Publish] would refuse, since every process would fail to decide by it, and
+// what leaves a lane less than one call costs, see [Project.CheckRoom].
 func (l *Ledger) CheckLive(project, api string, live Live) error {
 	b, err := l.book(project, api)
 	if err != nil {
 		return err
+	}
+	if problems := b.project.checkRoom(b.list, live); len(problems) > 0 {
+		return fmt.Errorf("project %s: %w", project, errors.Join(problems...))
 	}
 	if _, err := l.makeRules(b, live); err != nil {
 		return fmt.Errorf("quota: project %s: %w", project, err)

@@ -134,8 +134,10 @@ func TestQuotaSetRefusesWhatCannotBe(t *testing.T) {
 		{"main backfill.ceiling=0.5 backfill.ceiling=0.6", "backfill.ceiling is named twice"},
 		{"main backfill.ceiling=0.5 --unset backfill.ceiling", "backfill.ceiling is named twice"},
 		{"main --unset backfill.ceiling=0.5", "to unset backfill.ceiling, leave out its value"},
-		{"main backfill.ceiling=1e-9", "too slow"},
-		{"main backfill.ceiling=1e-9 backfill.pace=0", "leaves none"},
+		{"main backfill.ceiling=1e-9", "backfill.ceiling 1e-09 of user-minute leaves 0 of 6000 units, less than one call costs (gmail.users.threads.get: 40); the least is 0.0067"},
+		{"main backfill.ceiling=0.002", "leaves 12 of 6000 units, less than one call costs (gmail.users.threads.get: 40); the least is 0.0067"},
+		{"ann@example.com sync.ceiling=0.002", "the least is 0.0067 (for ann@example.com)"},
+		{"main backfill.pace=0.001", "backfill.pace 0.001 of user-minute lets less than one call through in its time"},
 		{"main sync.floor=0.5", "only lane backfill has a floor"},
 		{"main interactive.pace=1", "lane interactive has no pace"},
 		{"main sync.in_flight=2.5", "in_flight 2.5 is not a number from 1 to 1000"},
@@ -148,6 +150,16 @@ func TestQuotaSetRefusesWhatCannotBe(t *testing.T) {
 		{"main sync.ceiling=0.5 --prices gmail-2026-05 --api gmail", "--prices names an API already; leave out --api"},
 	} {
 		s.headroom(append([]string{"quota", "set"}, strings.Fields(row.args)...)...).fails(t, 2, row.want)
+	}
+	for _, row := range []struct{ set, want string }{
+		{"google.projects.main.lanes.backfill.ceiling=0.002", "google.projects.main: backfill.ceiling 0.002 of user-minute leaves 12 of 6000 units"},
+		{"google.projects.main.limits.gmail-2026-05.user_minute=10", "google.projects.main: limit user-minute: 10 units are less than one call costs"},
+		{"google.projects.main.costs.gmail-2026-05.gmail.users.messages.get=5000", "the least is 0.8334"},
+		{"google.projects.main.budget.gmail-2026-05.daily_units=10", "google.projects.main: a day's budget of 10 units is less than one call costs"},
+	} {
+		if r := s.headroom("config", "check", "--set", row.set); r.code != 2 || !strings.Contains(r.stdout, row.want) {
+			t.Errorf("config check of %s = %+v, want %q", row.set, r, row.want)
+		}
 	}
 	s.headroom("quota", "history", "mian").fails(t, 2, "unknown project mian")
 	if got := decode[[]historyJSON](t, s.headroom("quota", "history", "main", "--json")); len(got) != 0 {

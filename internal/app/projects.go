@@ -35,12 +35,25 @@ func Projects(cfg config.Config) (map[string]quota.Project, error) {
 				project.Budgets = append(project.Budgets, budget)
 			}
 		}
+		if err := project.CheckRoom(nil); err != nil && len(problems) == 0 {
+			for _, problem := range unjoined(err) {
+				problems = append(problems, fmt.Errorf("%s: %w", key, problem))
+			}
+		}
 		projects[name] = project
 	}
 	if len(problems) > 0 {
 		return nil, &config.InvalidError{Problems: problems}
 	}
 	return projects, nil
+}
+
+// unjoined takes apart what errors.Join has put together.
+func unjoined(err error) []error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return all.Unwrap()
+	}
+	return []error{err}
 }
 
 // withLimits replaces limits of a price list. Problems name their key.
