@@ -1,5 +1,7 @@
 package jobs
 
+import "slices"
+
 // A Pin is the point in a mailbox's history at which a backfill of a part of the
 // mailbox began. What the backfill stored may have changed at any time after it.
 type Pin struct {
@@ -20,4 +22,11 @@ func CursorStart(own uint64, others []Pin, stored bool) uint64 {
 		}
 	}
 	return start
+}
+
+// RanBackwards reports whether a backfill that has ended began at a later point of the
+// history than one that begins at own now: then the mailbox was made anew since, and
+// what is stored is of another. One that is live may just have begun.
+func RanBackwards(own uint64, others []Pin, stored bool) bool {
+	return stored && slices.ContainsFunc(others, func(p Pin) bool { return !p.Live && p.HistoryID > own })
 }

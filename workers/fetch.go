@@ -82,7 +82,10 @@ func (s *slice) more(ctx, calls context.Context) (bool, *ending) {
 	if s.unlisted != nil {
 		return false, s.unlisted
 	}
-	if s.job.ListsOn() {
+	switch {
+	case s.job.ListsOn() && s.job.Kind == jobs.MailSync: // the next slice begins with the history
+		return false, &ending{how: goesOn}
+	case s.job.ListsOn():
 		return true, s.list(ctx, calls)
 	}
 	more, err := s.opts.Store.NextPass(ctx, s.ref)

@@ -108,7 +108,8 @@ func (s *slice) snapshotStep(ctx, calls context.Context) (jobs.Snapshot, *ending
 // whose token is dead makes its own listing start over; what was listed stays. A
 // label that Google does not know any more is left out.
 func (s *slice) snapshotPage(ctx, calls context.Context, snap jobs.Snapshot) (jobs.Snapshot, *ending) {
-	if s.askedBefore("list " + snap.Label + " " + snap.Token) {
+	asked := "list " + snap.Label + " " + snap.Token
+	if s.askedBefore(asked) {
 		return snap, s.noEnd("listing")
 	}
 	var page jobs.Page
@@ -129,6 +130,7 @@ func (s *slice) snapshotPage(ctx, calls context.Context, snap jobs.Snapshot) (jo
 		s.log.Info("a label was deleted while the mailbox is read as a whole", zap.String("job", s.job.ID), zap.Error(err))
 		next.Without += label + "\n"
 	case err != nil:
+		delete(s.asked, asked) // it is asked for again
 		return snap, endingOfCall(ctx, calls, fmt.Errorf("list all of %s: %w", s.job.Account, err), time.Now())
 	}
 	if next.Token = page.Next; next.Token == "" {

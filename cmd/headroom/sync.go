@@ -107,5 +107,8 @@ func tellSync(cmd *cobra.Command, g *globals, done synced, before jobs.Progress)
 		cmd.Printf(", %d could not be; see headroom backfill show %s", p.Failed, j.ID)
 	}
 	cmd.Println()
+	if c := done.Cursor; c.Snapshot.Phase != "" {
+		cmd.Printf("the mailbox is yet to be read as a whole: %s; see headroom backfill show %s\n", c.ReconcileReason.Text(), j.ID)
+	}
 	return nil
 }

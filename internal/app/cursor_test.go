@@ -385,3 +385,20 @@ func TestWhatAWholeReadingSaysIsTaken(t *testing.T) {
 	r.sync(a.Store())
 	r.equal(a.Store())
 }
+
+// TestAMailboxMadeAnewBeforeItsFirstWholeBackfill: what a part of the old one has
+// brought is not in the new one.
+func TestAMailboxMadeAnewBeforeItsFirstWholeBackfill(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 20)
+	box := r.fake.Mailbox(ann)
+	a := r.run()
+	r.backfillPart(a.Store(), jobs.Filter{First: 8})
+	box.MakeAnew()
+	for i := range 5 {
+		box.Add(mail(fmt.Sprint("new ", i)), "INBOX")
+	}
+	r.startBackfill()
+	r.backfilled(a.Store())
+	r.equal(a.Store())
+}

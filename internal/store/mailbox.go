@@ -68,10 +68,15 @@ func (x *tx) pinCursor(ctx context.Context, r *row) error {
 	if err != nil {
 		return fmt.Errorf("pin the cursor of %s: %w", r.Account, err)
 	}
-	_, err = x.ExecContext(ctx, `INSERT INTO mailboxes (account, history_id, spam_trash, begun_at, format) VALUES (?, ?, ?, ?, ?)
+	snapshot, reason := "{}", jobs.ReconcileReason("")
+	if jobs.RanBackwards(r.Checkpoint.HistoryID, pins, stored) {
+		snapshot, reason = wholeAsked, jobs.HistoryBackwards
+	}
+	_, err = x.ExecContext(ctx, `INSERT INTO mailboxes (account, history_id, spam_trash, begun_at, format, snapshot, reconcile_reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (account) DO UPDATE SET spam_trash = mailboxes.spam_trash OR excluded.spam_trash, format = excluded.format,
 			history_id = CASE WHEN mailboxes.history_id = 0 THEN excluded.history_id ELSE mailboxes.history_id END`,
-		r.Account, int64(jobs.CursorStart(r.Checkpoint.HistoryID, pins, stored)), r.Filter.SpamTrash, x.now, r.Filter.Bodies())
+		r.Account, int64(jobs.CursorStart(r.Checkpoint.HistoryID, pins, stored)), r.Filter.SpamTrash, x.now, r.Filter.Bodies(), snapshot, reason)
 	if err != nil {
 		return fmt.Errorf("pin the cursor of %s: %w", r.Account, err)
 	}
@@ -253,7 +258,7 @@ const standsStill = `m.reconcile AND m.reconcile_reason <> '` + string(jobs.Hist
 
 // resumePause is how soon after the last a sync begins at the earliest because the
 // reading of its whole mailbox may go on.
-const resumePause = 10 * time.Second
+const resumePause = 3 * time.Second
 
 // dueSyncs finds what was asked for by its index and what is crawled among the live
 // jobs, so that a look costs what is due and not what there is.
@@ -270,7 +275,7 @@ const dueSyncs = `SELECT account FROM (
 		UNION ALL
 		SELECT m.account, 2, m.resume_at
 		FROM mailboxes AS m JOIN jobs AS j ON j.id = 'sync:' || m.account
-		WHERE m.resume_at > 0 AND m.begun_at <= ` + clock + ` - ? AND (m.resume_at <= ` + clock + ` OR m.resume_at > ` + clock + ` + ?)
+		WHERE m.resume_at > 0 AND m.begun_at <= ` + clock + ` - ? AND m.resume_at <= ` + clock + `
 			AND (NOT j.live AND j.state NOT IN ('paused', 'blocked', 'cancelled') OR ` + idleJob + `)
 	) AS due GROUP BY account ORDER BY MIN(after), MIN(since) LIMIT ?`
 
@@ -282,7 +287,7 @@ const dueSyncs = `SELECT account FROM (
 func (s *Store) DueSyncs(ctx context.Context) (accounts []string, err error) {
 	accounts, err = poll(ctx, s, func(scan func(...any) error, account *string) error { return scan(account) },
 		dueSyncs, crawlAdvance.Milliseconds(), jobs.ReconcileEvery.Milliseconds(),
-		resumePause.Milliseconds(), jobs.ReconcileEvery.Milliseconds(), DefaultPage)
+		resumePause.Milliseconds(), DefaultPage)
 	if err != nil {
 		return nil, fmt.Errorf("list due syncs: %w", err)
 	}
