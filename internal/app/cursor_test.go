@@ -246,7 +246,7 @@ func TestHistoryGoesOnWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	all := box.Messages()
 	box.Delete(all[0].ID)
 	box.ExpireHistory() // that deletion is in no history any more
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", DelayMS: 150})
+	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", DelayMS: 100})
 	asked, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
 	if err != nil {
 		t.Fatal(err)
