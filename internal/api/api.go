@@ -54,6 +54,8 @@ type Backend interface {
 	Messages(ctx context.Context, email string, f jobs.MessageFilter, afterID string, limit int) ([]jobs.Message, error)
 	Message(ctx context.Context, email, id string) (jobs.Message, error)
 	OpenMessage(ctx context.Context, email, id string) (jobs.Message, io.ReadCloser, error)
+	Attachments(ctx context.Context, email, id string) ([]jobs.Attachment, error)
+	OpenAttachment(ctx context.Context, email, id, part string) (jobs.Attachment, io.ReadCloser, error)
 
 	Calendars(ctx context.Context, email string) ([]jobs.CountedCalendar, error)
 	Events(ctx context.Context, email, calendar string, q jobs.EventQuery) ([]jobs.Event, error)
@@ -109,6 +111,7 @@ func New(o Options) *API {
 	a.addBackfills()
 	a.addSteering()
 	a.addMessages()
+	a.addAttachments()
 	a.addCalendars()
 	a.addWatches()
 	a.addSchedules()

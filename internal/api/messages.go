@@ -26,7 +26,8 @@ var exampleMessage = jobs.Message{
 	Subject: "Minutes of Friday", ParseStatus: jobs.Parsed,
 }
 
-type messagePath struct {
+// MessagePath names a message of an account in a path.
+type MessagePath struct {
 	AccountPath
 	ID string `path:"id" example:"18c2f0a1b2c3d4e5" maxLength:"512" doc:"The message's id."`
 }
@@ -55,7 +56,7 @@ func (a *API) addMessages() {
 		ID: "get-message", Method: http.MethodGet, Path: "/accounts/{email}/messages/{id}", Tag: tagMessages,
 		Summary: "Get what is stored of a message beside its body", Description: "An empty sha256 says that its body is not stored.",
 		Errors: []int{http.StatusNotFound}, Example: exampleMessage,
-	}, func(ctx context.Context, in *messagePath) (*Body[jobs.Message], error) {
+	}, func(ctx context.Context, in *MessagePath) (*Body[jobs.Message], error) {
 		m, err := a.opts.Backend.Message(ctx, in.Email, in.ID)
 		return &Body[jobs.Message]{m}, err
 	})
@@ -64,12 +65,13 @@ func (a *API) addMessages() {
 		Summary: "Download a message", Description: "The message as Gmail had it, byte for byte.",
 		Errors: []int{http.StatusNotFound},
 	}
-	Add(a, op, func(ctx context.Context, in *messagePath) (*huma.StreamResponse, error) {
+	Add(a, op, func(ctx context.Context, in *MessagePath) (*huma.StreamResponse, error) {
 		m, raw, err := a.opts.Backend.OpenMessage(ctx, in.Email, in.ID)
 		if err != nil {
 			return nil, err
 		}
-		return &huma.StreamResponse{Body: func(ctx huma.Context) { a.download(ctx, m, raw) }}, nil
+		d := download{id: m.ID, kind: "message/rfc822", name: escape(m.ID) + ".eml", size: m.Size, sha256: m.SHA256}
+		return &huma.StreamResponse{Body: func(ctx huma.Context) { a.send(ctx, d, raw) }}, nil
 	})
 	a.huma.OpenAPI().Paths[op.Path].Get.Responses["200"] = &huma.Response{
 		Description: "The message.",
@@ -80,23 +82,33 @@ func (a *API) addMessages() {
 	}
 }
 
-// download streams a message. One that breaks off ends the connection, so that
-// nobody takes a part for the whole.
-func (a *API) download(ctx huma.Context, m jobs.Message, raw io.ReadCloser) {
-	defer raw.Close()
+// A download is content that is sent as it is stored.
+type download struct {
+	id     string // of its message
+	kind   string // its Content-Type
+	name   string // of its file, escaped
+	size   int64
+	sha256 string
+}
+
+// send streams a download. One that breaks off ends the connection, so that nobody
+// takes a part for the whole.
+func (a *API) send(ctx huma.Context, d download, content io.ReadCloser) {
+	defer content.Close()
 	_, w := humago.Unwrap(ctx)
 	// The server's own bound is for answers of a few kilobytes.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTime)); err != nil {
 		a.opts.Log.Debug("write deadline not set", zap.Error(err))
 	}
-	ctx.SetHeader("Content-Type", "message/rfc822")
-	ctx.SetHeader("Content-Length", strconv.FormatInt(m.Size, 10))
-	ctx.SetHeader("Content-Disposition", `attachment; filename="`+escape(m.ID)+`.eml"`)
-	ctx.SetHeader("ETag", `"`+m.SHA256+`"`)
+	ctx.SetHeader("Content-Type", d.kind)
+	ctx.SetHeader("X-Content-Type-Options", "nosniff")
+	ctx.SetHeader("Content-Length", strconv.FormatInt(d.size, 10))
+	ctx.SetHeader("Content-Disposition", `attachment; filename="`+d.name+`"`)
+	ctx.SetHeader("ETag", `"`+d.sha256+`"`)
 	ctx.SetStatus(http.StatusOK)
-	if n, err := io.Copy(ctx.BodyWriter(), raw); err != nil || n != m.Size {
+	if n, err := io.Copy(ctx.BodyWriter(), content); err != nil || n != d.size {
 		if err := ctx.Context().Err(); err == nil {
-			a.opts.Log.Warn("download broken off", zap.String("message", m.ID), zap.Int64("sent", n), zap.Int64("size", m.Size), zap.Error(err))
+			a.opts.Log.Warn("download broken off", zap.String("message", d.id), zap.Int64("sent", n), zap.Int64("size", d.size), zap.Error(err))
 		}
 		panic(http.ErrAbortHandler)
 	}

@@ -196,3 +196,11 @@ func (b apiBackend) OpenMessage(ctx context.Context, email, id string) (jobs.Mes
 type UnknownProjectError struct{ error }
 
 func (e *UnknownProjectError) Unwrap() error { return e.error }
+
+func (b apiBackend) Attachments(ctx context.Context, email, id string) ([]jobs.Attachment, error) {
+	return StoredAttachments(ctx, b.cfg, b.store, email, id)
+}
+
+func (b apiBackend) OpenAttachment(ctx context.Context, email, id, part string) (jobs.Attachment, io.ReadCloser, error) {
+	return OpenAttachment(ctx, b.cfg, b.store, email, id, part)
+}

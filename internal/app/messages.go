@@ -63,24 +63,55 @@ func OpenMessage(ctx context.Context, cfg config.Config, s *store.Store, email, 
 // or, if a part is named, the content of that attachment. The caller closes it; the
 // error is like that of [OpenMessage].
 func OpenFull(ctx context.Context, cfg config.Config, s *store.Store, email, id, part string) (io.ReadCloser, error) {
-	m, err := StoredMessage(ctx, cfg, s, email, id)
+	m, err := fullMessage(ctx, cfg, s, email, id)
 	if err != nil {
 		return nil, err
 	}
-	if m.FullSHA256 == "" {
-		return nil, missing("message %q of %s is not stored in format full; start a backfill with --format full", id, m.Account)
-	}
-	sum := m.FullSHA256
 	if part != "" {
-		i := slices.IndexFunc(m.Attachments, func(a jobs.Attachment) bool { return a.Part == part })
-		if i < 0 {
-			return nil, missing("message %q of %s has no attachment that is part %s; headroom messages get %s %s names those it has", id, m.Account, part, m.Account, id)
-		}
-		sum = m.Attachments[i].SHA256
+		_, content, err := openAttachment(ctx, s, m, part)
+		return content, err
 	}
+	return openPart(ctx, s, m, m.FullSHA256)
+}
+
+// StoredAttachments lists the attachments of a message that is stored in format full.
+// The error is like that of [OpenMessage].
+func StoredAttachments(ctx context.Context, cfg config.Config, s *store.Store, email, id string) ([]jobs.Attachment, error) {
+	m, err := fullMessage(ctx, cfg, s, email, id)
+	return m.Attachments, err
+}
+
+// OpenAttachment opens the content of one of them, by its part; the caller closes it.
+func OpenAttachment(ctx context.Context, cfg config.Config, s *store.Store, email, id, part string) (jobs.Attachment, io.ReadCloser, error) {
+	m, err := fullMessage(ctx, cfg, s, email, id)
+	if err != nil {
+		return jobs.Attachment{}, nil, err
+	}
+	return openAttachment(ctx, s, m, part)
+}
+
+// fullMessage is a message that is stored in format full.
+func fullMessage(ctx context.Context, cfg config.Config, s *store.Store, email, id string) (jobs.Message, error) {
+	m, err := StoredMessage(ctx, cfg, s, email, id)
+	if err == nil && m.FullSHA256 == "" {
+		err = missing("message %q of %s is not stored in format full; start a backfill with --format full", id, m.Account)
+	}
+	return m, err
+}
+
+func openAttachment(ctx context.Context, s *store.Store, m jobs.Message, part string) (jobs.Attachment, io.ReadCloser, error) {
+	i := slices.IndexFunc(m.Attachments, func(a jobs.Attachment) bool { return a.Part == part })
+	if i < 0 {
+		return jobs.Attachment{}, nil, missing("message %q of %s has no attachment that is part %s; headroom messages get %s %s names those it has", m.ID, m.Account, part, m.Account, m.ID)
+	}
+	content, err := openPart(ctx, s, m, m.Attachments[i].SHA256)
+	return m.Attachments[i], content, err
+}
+
+func openPart(ctx context.Context, s *store.Store, m jobs.Message, sum string) (io.ReadCloser, error) {
 	content, err := s.Blob(ctx, sum)
 	if errors.Is(err, jobs.ErrNotFound) {
-		return nil, missing("the content of message %q of %s is missing in the blob folder (%s); bring the folder back from a backup", id, m.Account, sum)
+		return nil, missing("the content of message %q of %s is missing in the blob folder (%s); bring the folder back from a backup", m.ID, m.Account, sum)
 	}
 	return content, err
 }
