@@ -5,10 +5,10 @@ import "time"
 // A meterModel is one of the ways in which Google may count a user's minute, on a
 // clock that the caller has.
 type meterModel struct {
-	kind  string // fixed, sliding or bucket
+	kind  string // fixed, anchored, sliding or bucket
 	limit int64
 
-	start time.Time // of the fixed minute
+	start time.Time // of the fixed or anchored minute
 	used  int64     // in it
 	log   []arrival // of the sliding minute
 	level float64   // of the bucket, which is as deep as the fake Google's
@@ -27,6 +27,14 @@ func (m *meterModel) take(now time.Time, units int64) (ok bool, ends time.Time) 
 	case "fixed":
 		if start := now.Truncate(time.Minute); start.After(m.start) {
 			m.start, m.used = start, 0
+		}
+		if ok = m.used+units <= m.limit; ok {
+			m.used += units
+		}
+		return ok, m.start.Add(time.Minute)
+	case "anchored":
+		if !now.Before(m.start.Add(time.Minute)) {
+			m.start, m.used = now, 0
 		}
 		if ok = m.used+units <= m.limit; ok {
 			m.used += units

@@ -76,7 +76,7 @@ func (r *recovery) backAt(since time.Time) time.Time {
 // enough that afterwards all of it is used again soon.
 func TestALimitAtHalfIsFoundAndLeftBehind(t *testing.T) {
 	t.Parallel()
-	for _, meter := range []string{"fixed", "sliding", "bucket"} {
+	for _, meter := range []string{"fixed", "anchored", "sliding", "bucket"} {
 		for _, tt := range []struct {
 			name   string
 			closed func(ends time.Time) time.Duration

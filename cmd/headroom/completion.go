@@ -10,6 +10,7 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/bench"
+	"headroom/internal/fakegoogle"
 	"headroom/internal/store"
 	"headroom/jobs"
 	"headroom/quota"
@@ -48,7 +49,7 @@ var flagOffers = map[string]offer{
 	"api":     words("gmail", "calendar"),
 	"class":   classOffer,
 	"limit":   words(quota.LimitUserMinute, quota.LimitProjectMinute),
-	"meter":   words("fixed", "sliding", "bucket"),
+	"meter":   words(fakegoogle.Meters()...),
 	"prices":  words(quota.ListNames()...),
 	"project": projectOffer,
 	"roles":   words(app.Roles...),

@@ -102,7 +102,7 @@ usage, 130 interrupted.`,
 	f.StringVar(&o.Mail, "mbox", "", "deal the mail of `PATH`, an mbox file or a folder of mbox and eml files, among the mailboxes (default generated mail)")
 	f.StringVar(&o.Prices, "prices", fakegoogle.DefaultPrices, "price list: gmail-legacy, gmail-2026-05 or gmail-2026-10")
 	f.IntVar(&o.Scale, "scale", 10, "let quota time run `N` times faster, from 1 to 100")
-	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how Google refuses: fixed, sliding or bucket")
+	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how Google refuses: fixed, anchored, sliding or bucket")
 	f.StringVar(&o.Redis, "redis", "", "use the Redis at `URL` and leave nothing in it (default an embedded one)")
 	f.BoolVar(&o.Keep, "keep", false, "keep the folder with the stored messages")
 	return cmd

@@ -24,9 +24,9 @@ func TestDemoOfLittleMailSaysNoUtilization(t *testing.T) {
 	if err := os.WriteFile(mbox, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"demo", "--mbox", mbox, "--scale", "50", "--redis", realRedis.URL()}
+	args := []string{"demo", "--mbox", mbox, "--scale", "50", "--meter", "anchored", "--redis", realRedis.URL()}
 	got := decode[map[string]any](t, headroom(t, append(args, "--json")...))
-	for key, want := range map[string]any{"messages": 4.0, "stored": 4.0, "identical": 4.0, "interactive_denied": 0.0, "backfill_utilization": nil} {
+	for key, want := range map[string]any{"messages": 4.0, "stored": 4.0, "identical": 4.0, "interactive_denied": 0.0, "refused_by_google": 0.0, "meter": "anchored", "backfill_utilization": nil} {
 		if value, there := got[key]; value != want || !there {
 			t.Errorf("%s = %v, want %v", key, value, want)
 		}

@@ -87,7 +87,7 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 	f.StringVar(&listen, "listen", "127.0.0.1:0", "listen on `HOST:PORT`; port 0 takes a free one")
 	f.StringArrayVar(&mailboxes, "mailbox", nil, "serve a mailbox, `EMAIL=PATH` or EMAIL=generate:N[:SIZE]; may be repeated")
 	f.StringArrayVar(&calendars, "calendar", nil, "serve calendars, `EMAIL=PATH` or EMAIL=generate:[Cx]N; may be repeated")
-	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how to refuse: fixed, sliding or bucket")
+	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how to refuse: fixed, anchored, sliding or bucket")
 	f.StringVar(&o.Prices, "prices", fakegoogle.DefaultPrices, "price list: gmail-legacy, gmail-2026-05 or gmail-2026-10")
 	f.IntVar(&o.Scale, "scale", 1, "let quota time run `N` times faster")
 	f.DurationVar(&o.Jitter, "jitter", 0, "median of a random delay before the meter")

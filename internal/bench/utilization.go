@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
+
+	"headroom/internal/fakegoogle"
 )
 
 const utilizationBound = 8 * time.Minute
@@ -68,7 +70,7 @@ func utilizationBacklogs() []backlog {
 		{prices: "gmail-2026-05", cost: 20, limit: 2400, messages: 560},
 		{prices: "gmail-2026-10", cost: 60, limit: 6000, messages: 465},
 	} {
-		for _, meter := range []string{"fixed", "sliding", "bucket"} {
+		for _, meter := range fakegoogle.Meters() {
 			b := list
 			b.meter, b.scale, b.jitter, b.guard, b.ceiling, b.accounts = meter, 10, 80*time.Millisecond, true, 0.8, 1
 			all = append(all, b)

@@ -14,9 +14,9 @@ import (
 // One small backlog, with and without the guard: whole processes, and the fake's
 // own account of what they did.
 func TestBacklog(t *testing.T) {
-	for _, guard := range []bool{true, false} {
+	for guard, meter := range map[bool]string{true: "anchored", false: "sliding"} {
 		b := backlog{
-			prices: "gmail-legacy", cost: 5, meter: "sliding", scale: 20, jitter: 80 * time.Millisecond,
+			prices: "gmail-legacy", cost: 5, meter: meter, scale: 20, jitter: 80 * time.Millisecond,
 			limit: 1500, ceiling: 0.8, accounts: 2, messages: 100, guard: guard,
 		}
 		var told int64
@@ -100,8 +100,8 @@ func TestBacklogs(t *testing.T) {
 			t.Errorf("%s fills %.1f windows", b.prices, windows)
 		}
 	}
-	if len(seen) != 9 {
-		t.Errorf("combinations of price list and meter: %v, want 9", seen)
+	if len(seen) != 12 {
+		t.Errorf("combinations of price list and meter: %v, want 12", seen)
 	}
 	guards := map[string]int{}
 	for _, b := range guardBacklogs() {

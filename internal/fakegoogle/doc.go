@@ -17,7 +17,7 @@
 //
 // Two things look at a call when it reaches the meter, and they are separate:
 //
-//   - the enforcing meter (fixed, sliding or bucket; see [Options]) admits or
+//   - the enforcing meter (fixed, anchored, sliding or bucket; see [Options]) admits or
 //     refuses it, as Google would;
 //   - the exact log notes it, admitted or refused, with its monotonic time.
 //     The figures of [Report] come from that log alone, so they say the same

@@ -2,6 +2,7 @@ package fakegoogle
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -19,10 +20,14 @@ type limiter interface {
 
 // The algorithms by which a Server can refuse.
 const (
-	MeterFixed   = "fixed"   // minutes aligned to the wall clock
-	MeterSliding = "sliding" // every window of a minute, exactly
-	MeterBucket  = "bucket"  // limit/60 a second, with a burst
+	MeterFixed    = "fixed"    // minutes aligned to the wall clock
+	MeterAnchored = "anchored" // minutes that begin with the first call after the last one's end
+	MeterSliding  = "sliding"  // every window of a minute, exactly
+	MeterBucket   = "bucket"   // limit/60 a second, with a burst
 )
+
+// Meters returns the algorithms.
+func Meters() []string { return []string{MeterFixed, MeterAnchored, MeterSliding, MeterBucket} }
 
 // bucketBurst and bucketBurstLimit say how deep a token bucket is: a burst of
 // 1,100 units at a limit of 6,000, and in proportion at other limits. They come
@@ -39,6 +44,8 @@ func newLimiter(algorithm string, limit int64, window time.Duration, epoch time.
 	switch algorithm {
 	case MeterFixed:
 		return &fixedWindow{limit: limit, window: window, epoch: epoch}, nil
+	case MeterAnchored:
+		return &anchoredWindow{limit: limit, window: window}, nil
 	case MeterSliding:
 		return &slidingWindow{limit: limit, window: window}, nil
 	case MeterBucket:
@@ -47,7 +54,7 @@ func newLimiter(algorithm string, limit int64, window time.Duration, epoch time.
 		b.tokens = b.burst
 		return b, nil
 	default:
-		return nil, fmt.Errorf("unknown meter %q: choose %s, %s or %s", algorithm, MeterFixed, MeterSliding, MeterBucket)
+		return nil, fmt.Errorf("unknown meter %q: choose one of %s", algorithm, strings.Join(Meters(), ", "))
 	}
 }
 
@@ -83,6 +90,35 @@ func (f *fixedWindow) take(now time.Duration, units int64) {
 }
 
 func (f *fixedWindow) setLimit(_ time.Duration, limit int64) { f.limit = limit }
+
+// anchoredWindow counts units in windows that begin with the first call after the
+// last one's end. A call that is refused begins none.
+type anchoredWindow struct {
+	limit  int64
+	window time.Duration
+	start  time.Duration
+	used   int64
+	begun  bool // there was a first call
+}
+
+// open reports whether a window that has begun lasts at now.
+func (a *anchoredWindow) open(now time.Duration) bool { return a.begun && now < a.start+a.window }
+
+func (a *anchoredWindow) fits(now time.Duration, units int64) bool {
+	if !a.open(now) {
+		return units <= a.limit
+	}
+	return a.used+units <= a.limit
+}
+
+func (a *anchoredWindow) take(now time.Duration, units int64) {
+	if !a.open(now) {
+		a.start, a.used, a.begun = now, 0, true
+	}
+	a.used += units
+}
+
+func (a *anchoredWindow) setLimit(_ time.Duration, limit int64) { a.limit = limit }
 
 // slidingWindow sums the units of the half-open window (now-window, now].
 type slidingWindow struct {

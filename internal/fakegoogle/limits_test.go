@@ -18,6 +18,7 @@ func TestLimitsChangeForEveryAlgorithm(t *testing.T) {
 		// The minute's 6,000 units are spent: half the limit admits nothing, and a
 		// larger one only what it adds.
 		{MeterFixed, []salvo{{0, 0, 300}, {time.Second, 3_000, 0}, {2 * time.Second, 8_000, 100}, {time.Minute, 3_000, 150}}},
+		{MeterAnchored, []salvo{{0, 0, 300}, {time.Second, 3_000, 0}, {2 * time.Second, 8_000, 100}, {time.Minute, 3_000, 150}}},
 		{MeterSliding, []salvo{{0, 0, 300}, {time.Second, 3_000, 0}, {2 * time.Second, 8_000, 100}, {time.Minute, 3_000, 50}}},
 		// 550 units deep at a limit of 3,000, and 50 units a second.
 		{MeterBucket, []salvo{{0, 0, 55}, {10 * time.Second, 3_000, 27}, {20 * time.Second, 0, 25}, {40 * time.Second, 12_000, 27}, {50 * time.Second, 0, 100}}},

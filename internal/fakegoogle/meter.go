@@ -100,7 +100,7 @@ type verdict struct {
 	number      int // of the arrival
 	refused     Refusal
 	limit       int64     // that refused, for units only
-	windowStart time.Time // fixed windows only
+	windowStart time.Time // fixed and anchored windows only
 	retryAt     time.Time // bytes and early calls only
 	release     func()
 }
@@ -170,9 +170,9 @@ func (m *meter) judge(now time.Duration, units int64, user, project *account, bo
 	case box.inFlight >= m.set.inFlightLimit:
 		return verdict{refused: RefusedConcurrency}
 	case !user.enforced.fits(now, units):
-		return verdict{refused: RefusedUserUnits, limit: m.set.userLimit, windowStart: windowStart(user.enforced, now)}
+		return verdict{refused: RefusedUserUnits, limit: m.set.userLimit, windowStart: m.windowStart(user.enforced, now)}
 	case !project.enforced.fits(now, units):
-		return verdict{refused: RefusedProjectUnits, limit: m.set.projectLimit, windowStart: windowStart(project.enforced, now)}
+		return verdict{refused: RefusedProjectUnits, limit: m.set.projectLimit, windowStart: m.windowStart(project.enforced, now)}
 	case box.bytes >= m.set.bytesPerDay:
 		box.tell(m.set, box.dayStart+m.set.day)
 		return verdict{refused: RefusedBytes, retryAt: at(box.dayStart + m.set.day)}
@@ -201,9 +201,15 @@ func (m *meter) answered(number, status int) {
 	m.log.answered(number, status)
 }
 
-func windowStart(l limiter, now time.Duration) time.Time {
-	if fixed, ok := l.(*fixedWindow); ok {
-		return fixed.startAt(now)
+// windowStart is when the window around now began, for limits that have one.
+func (m *meter) windowStart(l limiter, now time.Duration) time.Time {
+	switch l := l.(type) {
+	case *fixedWindow:
+		return l.startAt(now)
+	case *anchoredWindow:
+		if l.open(now) {
+			return m.start.Add(l.start)
+		}
 	}
 	return time.Time{}
 }

@@ -70,6 +70,8 @@ func TestEachAlgorithmAdmitsExactly(t *testing.T) {
 		salvos []salvo
 	}{
 		{MeterFixed, []salvo{{59 * time.Second, 300}, {time.Minute - 1, 0}, {time.Minute, 300}, {119 * time.Second, 0}, {2 * time.Minute, 300}}},
+		// The second minute begins with the call at 130 s, not at 119 or 120 s.
+		{MeterAnchored, []salvo{{59 * time.Second, 300}, {time.Minute, 0}, {119*time.Second - 1, 0}, {130 * time.Second, 300}, {189 * time.Second, 0}, {190 * time.Second, 300}}},
 		{MeterSliding, []salvo{{59 * time.Second, 300}, {time.Minute, 0}, {119*time.Second - 1, 0}, {119 * time.Second, 300}}},
 		{MeterBucket, []salvo{{59 * time.Second, 55}, {60 * time.Second, 5}, {70 * time.Second, 50}, {170 * time.Second, 55}}},
 	} {

@@ -19,6 +19,7 @@ func TestRefusalUnderEachMeter(t *testing.T) {
 		admitted int // of 20 gets of 20 units at a limit of 300
 	}{
 		{fakegoogle.MeterFixed, 15},
+		{fakegoogle.MeterAnchored, 15},
 		{fakegoogle.MeterSliding, 15},
 		{fakegoogle.MeterBucket, 5}, // a burst of 100; refilling takes 4 s a call
 	} {
@@ -61,7 +62,7 @@ func TestRefusalUnderEachMeter(t *testing.T) {
 					windows++
 				}
 			}
-			if fixed := test.meter == fakegoogle.MeterFixed; fixed && windows == len(refused) || !fixed && windows != 0 {
+			if dated := test.meter == fakegoogle.MeterFixed || test.meter == fakegoogle.MeterAnchored; dated && windows == len(refused) || !dated && windows != 0 {
 				t.Errorf("%d of %d refusals say when the window began", windows, len(refused))
 			}
 		})

@@ -20,8 +20,8 @@ type Options struct {
 	// Prices names a price list: gmail-legacy, gmail-2026-05 or gmail-2026-10;
 	// gmail-2026-05 if empty.
 	Prices string
-	// Meter is the algorithm that refuses: fixed, sliding or bucket; sliding if
-	// empty. Fixed and sliding windows are a minute over Scale long.
+	// Meter is the algorithm that refuses: fixed, anchored, sliding or bucket;
+	// sliding if empty. Windows are a minute over Scale long.
 	Meter string
 	// Scale makes quota time run that many times faster: every window and every
 	// bucket's filling, and the day of BytesPerDay. Limits and costs stay. 1 if zero.
