@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -62,6 +64,7 @@ type Snapshot struct {
 	Token     string        `json:"token,omitempty"`      // of the next page
 	After     string        `json:"after,omitempty"`      // age, merge, absent: the id before the next one
 	Without   string        `json:"without,omitempty"`    // labels that were deleted meanwhile, each with a newline after it
+	Refused   string        `json:"refused,omitempty"`    // likewise, labels that are there but cannot be listed by: rows keep theirs
 	Asked     bool          `json:"asked,omitempty"`      // this reading, or the last, was asked for: it need not wait for a day to pass
 	Gap       bool          `json:"gap,omitempty"`        // the cursor has moved to a pinned id, and only the snapshot knows what was before
 
@@ -74,6 +77,35 @@ type Snapshot struct {
 // Short reports whether a complete listing held less than half of what the
 // profile promised. Nothing may be taken for deleted by it then.
 func (s Snapshot) Short() bool { return s.Seen < s.Expected/2 }
+
+// Leave leaves a label out that Google does not list by, and which its list of labels
+// holds or does not.
+func (s Snapshot) Leave(label string, holds bool) Snapshot {
+	if holds {
+		s.Refused += label + "\n"
+	} else {
+		s.Without += label + "\n"
+	}
+	return s
+}
+
+// Labels are the labels of a message that was listed by some, and had others before.
+func (s Snapshot) Labels(listed, before []string) []string {
+	in := func(lines, label string) bool { return strings.Contains("\n"+lines, "\n"+label+"\n") }
+	var labels []string
+	for _, l := range listed {
+		if !in(s.Without, l) {
+			labels = append(labels, l)
+		}
+	}
+	for _, l := range before {
+		if in(s.Refused, l) {
+			labels = append(labels, l)
+		}
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels) // a page may have come twice
+}
 
 // Due reports whether there is a step of the reading to be done now, once it is
 // [Cursor.Due].

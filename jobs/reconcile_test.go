@@ -150,3 +150,19 @@ func TestAHistoryThatCanBeReadAfterAllEndsTheNeed(t *testing.T) {
 		t.Errorf("cursor = %+v, want nothing left to read as a whole", c)
 	}
 }
+
+func TestLabelsThatCannotBeListedBy(t *testing.T) {
+	s := jobs.Snapshot{}.Leave("Label_7", false).Leave("Label_8", true).Leave("7", false)
+	for _, row := range []struct{ listed, before, want string }{
+		{"INBOX STARRED", "INBOX UNREAD", "INBOX STARRED"},
+		{"INBOX Label_7", "INBOX Label_7", "INBOX"},            // it was listed by in part, and then deleted
+		{"INBOX", "Label_8 UNREAD", "INBOX Label_8"},           // nobody knows better
+		{"INBOX Label_8 INBOX", "Label_8", "INBOX Label_8"},    // it was listed by in part
+		{"INBOX Label_77 abel_7", "", "INBOX Label_77 abel_7"}, // other labels
+	} {
+		got := s.Labels(strings.Fields(row.listed), strings.Fields(row.before))
+		if strings.Join(got, " ") != row.want {
+			t.Errorf("Labels(%s; %s) = %q, want %s", row.listed, row.before, got, row.want)
+		}
+	}
+}

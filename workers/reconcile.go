@@ -106,7 +106,7 @@ func (s *slice) snapshotStep(ctx, calls context.Context) (jobs.Snapshot, *ending
 
 // snapshotPage reads the next page and says where the snapshot is then. A page
 // whose token is dead makes its own listing start over; what was listed stays. A
-// label that Google does not know any more is left out.
+// label by which Google refuses to list is left out.
 func (s *slice) snapshotPage(ctx, calls context.Context, snap jobs.Snapshot) (jobs.Snapshot, *ending) {
 	asked := "list " + snap.Label + " " + snap.Token
 	if s.askedBefore(asked) {
@@ -127,8 +127,14 @@ func (s *slice) snapshotPage(ctx, calls context.Context, snap jobs.Snapshot) (jo
 		s.asked, next.Token = map[string]bool{again: true}, ""
 		return s.addSnapshot(ctx, "", nil, next)
 	case isUnknownLabel(err) && label != "":
-		s.log.Info("a label was deleted while the mailbox is read as a whole", zap.String("job", s.job.ID), zap.Error(err))
-		next.Without += label + "\n"
+		s.labels = nil // it was there when the list of labels was last read
+		if end := s.loadLabels(ctx, calls); end != nil {
+			return snap, end
+		}
+		holds := slices.ContainsFunc(s.labels, func(l jobs.Label) bool { return l.ID == label })
+		s.log.Warn("a label is left out while the mailbox is read as a whole",
+			zap.String("job", s.job.ID), zap.Bool("deleted", !holds), zap.Error(err))
+		next = next.Leave(label, holds)
 	case err != nil:
 		delete(s.asked, asked) // it is asked for again
 		return snap, endingOfCall(ctx, calls, fmt.Errorf("list all of %s: %w", s.job.Account, err), time.Now())
@@ -148,16 +154,25 @@ func isUnknownLabel(err error) bool {
 	return ok && call.Class == jobs.ClassSearch
 }
 
+// loadLabels reads the list of labels, unless this slice has it.
+func (s *slice) loadLabels(ctx, calls context.Context) *ending {
+	if s.labels != nil {
+		return nil
+	}
+	err := s.call(calls, nil, func(ctx context.Context) (err error) {
+		s.labels, err = s.box.Labels(ctx)
+		return err
+	})
+	if err != nil {
+		return endingOfCall(ctx, calls, fmt.Errorf("labels of %s: %w", s.job.Account, err), time.Now())
+	}
+	return nil
+}
+
 // nextLabel returns the label that comes after one in order, or that there is none.
 func (s *slice) nextLabel(ctx, calls context.Context, after string) (jobs.SnapshotPhase, string, *ending) {
-	if s.labels == nil {
-		err := s.call(calls, nil, func(ctx context.Context) (err error) {
-			s.labels, err = s.box.Labels(ctx)
-			return err
-		})
-		if err != nil {
-			return "", "", endingOfCall(ctx, calls, fmt.Errorf("labels of %s: %w", s.job.Account, err), time.Now())
-		}
+	if end := s.loadLabels(ctx, calls); end != nil {
+		return "", "", end
 	}
 	inOrder := slices.SortedFunc(slices.Values(s.labels), func(a, b jobs.Label) int { return cmp.Compare(a.ID, b.ID) })
 	for _, label := range inOrder {

@@ -186,6 +186,8 @@ func TestALabelIsDeletedWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	r.startBackfill()
 	r.backfilled(a.Store())
 	armed.Store(true)
+	// One label is refused although it is there: what is known of it stays.
+	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Nth: 8, Status: 400, Message: "Invalid label: CATEGORY_PERSONAL"})
 	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Oddity: fakegoogle.Oddity{PageItems: 8}})
 	box.Add(mail("new"), "INBOX")
 	box.ExpireHistory()

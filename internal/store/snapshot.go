@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"headroom/jobs"
@@ -151,10 +150,7 @@ func (m *merger) present(ctx context.Context, s jobs.Snapshot) (jobs.Snapshot, e
 			return s, err
 		}
 		if !v.found || v.history <= s.HistoryID {
-			v.history, v.deleted = s.HistoryID, false
-			v.labels = slices.DeleteFunc(labels[id], func(l string) bool { return strings.Contains("\n"+s.Without, "\n"+l+"\n") })
-			slices.Sort(v.labels)
-			v.labels = slices.Compact(v.labels) // a page may have come twice
+			v.history, v.deleted, v.labels = s.HistoryID, false, s.Labels(labels[id], v.labels)
 			if err := m.saveVersion(ctx, id, &v); err != nil {
 				return s, err
 			}
