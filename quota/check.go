@@ -1,9 +1,11 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +18,8 @@ import (
 const MaxSkew = 5 * time.Second
 
 // Check reports whether a Redis, or every master of a cluster, will do for a
-// ledger: it must not evict keys, since a window that was evicted is forgotten
-// spending, and its clock must be within [MaxSkew] of the local one. All that is
+// ledger: it must let its user run INFO, it must not evict keys, since a window that
+// was evicted is forgotten spending, and its clock must be within [MaxSkew] of the local one. All that is
 // wrong is joined, each a line that names the command that mends it; the error is
 // [ErrUnavailable] if Redis did not answer.
 //
@@ -52,6 +54,9 @@ func checkNode(ctx context.Context, rdb redis.UniversalClient, now func() time.T
 	if errors.Is(clock, ErrUnavailable) {
 		return nil, clock
 	}
+	if err := checkInfo(ctx, rdb); err != nil {
+		return nil, errors.Join(clock, err)
+	}
 	policy, err := evictionPolicy(ctx, rdb)
 	switch {
 	case err != nil:
@@ -63,6 +68,58 @@ func checkNode(ctx context.Context, rdb redis.UniversalClient, now func() time.T
 			at(rdb), policy, redisCLI(rdb)))
 	}
 	return nil, clock
+}
+
+// checkInfo refuses a Redis that does not let its user run INFO. By that the ledger
+// notices that Redis was started anew, perhaps from an old dump, without what was
+// spent since. The embedded Redis does not know the section, and keeps no dump.
+func checkInfo(ctx context.Context, rdb redis.UniversalClient) error {
+	err := rdb.Info(ctx, "server").Err()
+	reply, answered := errors.AsType[redis.Error](err)
+	switch {
+	case err == nil, answered && strings.Contains(reply.Error(), "is not supported"):
+		return nil
+	case !answered:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	what := fmt.Sprintf("the Redis%s does not let its user run INFO, by which the ledger notices that Redis lost what was spent", at(rdb))
+	if grant, ok := MissingPermission(err, userOf(rdb)); ok {
+		return fmt.Errorf("%s; as an administrator run: %s %s", what, redisCLI(rdb), grant)
+	}
+	return fmt.Errorf("%s (%w); let it, or use another Redis", what, err)
+}
+
+var forbiddenCommand = regexp.MustCompile(`run the '([^' ]+)'? `)
+
+// MissingPermission returns the command by which an administrator of Redis gives a
+// user the permission that an error says is missing; ok is false for other errors. A
+// user without a name is Redis' default user.
+func MissingPermission(err error, user string) (grant string, ok bool) {
+	reply, answered := errors.AsType[redis.Error](err)
+	if !answered || !strings.HasPrefix(reply.Error(), "NOPERM") {
+		return "", false
+	}
+	rule := "+@all"
+	switch text := reply.Error(); {
+	case forbiddenCommand.MatchString(text):
+		rule = "+" + strings.ToLower(forbiddenCommand.FindStringSubmatch(text)[1])
+	case strings.Contains(text, "key"):
+		rule = "'~*'"
+	case strings.Contains(text, "channel"):
+		rule = "'&*'"
+	}
+	return fmt.Sprintf("ACL SETUSER %s %s", cmp.Or(user, "default"), rule), true
+}
+
+// userOf is the user of a client.
+func userOf(rdb redis.UniversalClient) string {
+	switch c := rdb.(type) {
+	case *redis.Client:
+		return c.Options().Username
+	case *redis.ClusterClient:
+		return c.Options().Username
+	}
+	return ""
 }
 
 func checkClock(ctx context.Context, rdb redis.UniversalClient, now func() time.Time) error {

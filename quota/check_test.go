@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,11 +76,27 @@ func TestCheckAsksInfoWhereConfigIsForbidden(t *testing.T) {
 	if _, err := quota.Check(t.Context(), as("half")); err == nil || !strings.Contains(err.Error(), "volatile-ttl") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("without CONFIG: %v, want the policy that INFO tells", err)
 	}
-	warnings, err := quota.Check(t.Context(), as("none"))
-	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], server.Addr) || !strings.Contains(warnings[0], "noeviction") {
-		t.Errorf("without CONFIG and INFO: %q, %v, want a warning only", warnings, err)
+	// Without INFO the ledger would not notice a restart. The command mends it.
+	_, err = quota.Check(t.Context(), as("none"))
+	_, grant, ok := strings.Cut(fmt.Sprint(err), "as an administrator run: redis-cli -u redis://"+server.Addr+" ")
+	if !ok || grant != "ACL SETUSER none +info" || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("without CONFIG and INFO: %v, want the rule", err)
 	}
-	warnings, err = quota.Check(t.Context(), newClient(t, miniredis.RunT(t).Addr()))
+	list := quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}
+	ledger := newLedger(t, as("none"), list, 1)
+	if _, err := ledger.Take(t.Context(), caller("zoe@example.com", quota.Interactive), "gmail", 20); !errors.Is(err, quota.ErrUnavailable) || !strings.Contains(err.Error(), "INFO") {
+		t.Errorf("a ledger that cannot notice a restart: %v, want it unavailable for that", err)
+	}
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "none", "+info").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := quota.Check(t.Context(), as("none")); err == nil || !strings.Contains(err.Error(), "volatile-ttl") {
+		t.Errorf("after the command: %v, want the policy that INFO tells", err)
+	}
+	if _, err := newLedger(t, as("none"), list, 1).Take(t.Context(), caller("zoe@example.com", quota.Interactive), "gmail", 20); err != nil {
+		t.Errorf("after the command: %v", err)
+	}
+	warnings, err := quota.Check(t.Context(), newClient(t, miniredis.RunT(t).Addr()))
 	if err != nil || len(warnings) != 1 {
 		t.Errorf("on the embedded Redis: %q, %v, want a warning only", warnings, err)
 	}

@@ -178,5 +178,5 @@ func notRun(err error) bool {
 			return true
 		}
 	}
-	return err != nil && strings.Contains(err.Error(), "connection refused")
+	return err != nil && (strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "does not let us run INFO"))
 }

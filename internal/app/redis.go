@@ -116,8 +116,11 @@ func redisCause(err error) error {
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {
-	case strings.HasPrefix(reply, "NOAUTH"), strings.HasPrefix(reply, "WRONGPASS"), strings.HasPrefix(reply, "NOPERM"):
+	case strings.HasPrefix(reply, "NOAUTH"), strings.HasPrefix(reply, "WRONGPASS"):
 		return fmt.Errorf("it refuses the user or password; set them in redis.url (HEADROOM_REDIS_URL): %w", err)
+	case strings.HasPrefix(reply, "NOPERM"):
+		grant, _ := quota.MissingPermission(err, "USER")
+		return fmt.Errorf("it knows the user of redis.url (HEADROOM_REDIS_URL), who lacks a permission; as an administrator run for it: %s (%w)", grant, err)
 	case reply != "":
 		return fmt.Errorf("it answers %w; set redis.url (HEADROOM_REDIS_URL) to another", err)
 	case errors.As(err, &dns):

@@ -121,6 +121,16 @@ func TestConnectSaysWhatIsWrongInOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer forgetful.Stop()
+	for user, rule := range map[string]string{"uninformed": "-info", "mute": "-ping"} {
+		if err := rdb.Do(t.Context(), "ACL", "SETUSER", user, "on", ">hunter2", "~*", "&*", "+@all", rule).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renamed, err := localredis.Start(t.Context(), "--rename-command", "INFO", "TELL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer renamed.Stop()
 	for name, row := range map[string]struct {
 		url  config.URL
 		want string
@@ -136,8 +146,12 @@ func TestConnectSaysWhatIsWrongInOneLine(t *testing.T) {
 		"no Redis but a web server": {
 			serveTCP(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }), "set redis.url",
 		},
-		"no such database": {config.URL("redis://:hunter2@" + locked.Addr + "/99"), "set redis.url"},
-		"no number":        {"redis://127.0.0.1:6379/first", "its form is redis://USER:PASSWORD@HOST:PORT/DB"},
+		"a user without INFO": {config.URL("redis://uninformed:hunter2@" + locked.Addr), "does not let its user run INFO, by which the ledger notices that Redis lost what was spent; " +
+			"as an administrator run: redis-cli -u redis://" + locked.Addr + " ACL SETUSER uninformed +info"},
+		"a user without PING":   {config.URL("redis://mute:hunter2@" + locked.Addr), "it knows the user of redis.url (HEADROOM_REDIS_URL), who lacks a permission; as an administrator run for it: ACL SETUSER USER +ping"},
+		"another name for INFO": {config.URL(renamed.URL()), "does not let its user run INFO, by which the ledger notices that Redis lost what was spent (ERR unknown command"},
+		"no such database":      {config.URL("redis://:hunter2@" + locked.Addr + "/99"), "set redis.url"},
+		"no number":             {"redis://127.0.0.1:6379/first", "its form is redis://USER:PASSWORD@HOST:PORT/DB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := connect(t.Context(), row.url, 1, zap.NewNop())
