@@ -164,7 +164,7 @@ func (p *page) facts(indent string) *term.Facts {
 // grid are rows of cells, indented.
 func (p *page) grid(indent string, columns int) *term.Table {
 	t := term.NewGrid(p, columns)
-	t.Indent = indent
+	t.Indent, t.Width = indent, p.width
 	return t
 }
 

@@ -42,9 +42,10 @@ func NewTable(out io.Writer, names ...string) *Table {
 }
 
 // NewGrid returns a table without a header, whose rows may have any number of cells up
-// to columns. It does not look at the terminal's width.
+// to columns. Where it does not fit a terminal, what stands beside the first cells is
+// wrapped.
 func NewGrid(out io.Writer, columns int) *Table {
-	return &Table{out: out, columns: make([]column, columns)}
+	return &Table{out: out, Width: Width(out), columns: make([]column, columns)}
 }
 
 // Row adds a row, each cell as fmt.Sprint prints it, cleaned.
@@ -68,11 +69,17 @@ func (t *Table) Flush() error {
 	}
 	widths := widthsOf(rows, len(t.columns))
 	var b strings.Builder
-	if t.fit(widths) {
+	switch fits := t.fit(widths); {
+	case fits:
 		for _, row := range rows {
 			writeRow(&b, t.Indent, row, widths)
 		}
-	} else {
+	case len(rows) == len(t.rows): // a grid
+		for _, row := range rows {
+			rest := strings.TrimSpace(strings.Join(row[1:], " "))
+			writeWrapped(&b, t.Indent+row[0], len(t.Indent)+widths[0], rest, t.Width)
+		}
+	default:
 		for i, row := range t.rows {
 			if i > 0 {
 				b.WriteByte('\n')
@@ -88,7 +95,7 @@ func (t *Table) Flush() error {
 // fit makes columns of text narrower until the table fits, and reports whether it
 // does.
 func (t *Table) fit(widths []int) bool {
-	over := -t.Width - len(gap)
+	over := len(t.Indent) - t.Width - len(gap)
 	for _, w := range widths {
 		over += w + len(gap)
 	}

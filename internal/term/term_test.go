@@ -130,6 +130,23 @@ func TestFactsAreWrapped(t *testing.T) {
 	}
 }
 
+func TestAGridIsWrappedWhereItDoesNotFit(t *testing.T) {
+	for width, want := range map[int]string{
+		0:  "  ab     for x   until then or so\n  abcde  for yy\n",
+		80: "  ab     for x   until then or so\n  abcde  for yy\n",
+		24: "  ab     for x until then\n         or so\n  abcde  for yy\n",
+	} {
+		var out bytes.Buffer
+		g := term.NewGrid(&out, 3)
+		g.Width, g.Indent = width, "  "
+		g.Row("ab", "for x", "until then or so")
+		g.Row("abcde", "for yy")
+		if err := g.Flush(); err != nil || out.String() != want {
+			t.Errorf("at %d columns = %q, %v, want %q", width, out.String(), err, want)
+		}
+	}
+}
+
 func TestOneStyleOfTime(t *testing.T) {
 	at := time.Date(2026, 12, 1, 3, 4, 5, 6, time.FixedZone("", 3600))
 	if got := term.TimeIn(at, at.Location()); got != "2026-12-01 03:04:05 +01:00" {

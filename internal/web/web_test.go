@@ -214,6 +214,10 @@ func TestTheIndexShowsJobsAndLanes(t *testing.T) {
 			t.Errorf("the index lacks %q in\n%s", want, body)
 		}
 	}
+	// On a phone a row becomes a block, whose cells carry their names themselves.
+	if cells, named := strings.Count(body, "<td"), strings.Count(body, "data-name="); cells == 0 || cells != named || !strings.Contains(body, "@media (max-width: 46rem)") {
+		t.Errorf("%d of %d cells say what they are", named, cells)
+	}
 	f.redis.Close()
 	if code, body, _ = f.get(t, "/"); code != http.StatusOK || !strings.Contains(body, "backfill:ann@example.com") {
 		t.Errorf("the index without Redis = %d, want 200 and the jobs", code)
