@@ -12,6 +12,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/export"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -38,11 +39,13 @@ account to a folder, each to ID.ics.
 
 A file has its time zones, its events, its series with their rules, and the
 occurrences that differ from their series. Cancelled occurrences are dates that
-their series leaves out. Deleted events are not there. A file has its name only
-when it is whole.
+their series leaves out. Of several rules of a series one is written as such, and
+the others as dates, since readers know one. Deleted events and series without any
+occurrence are not there. A file has its name only when it is whole. A calendar that
+cannot be written is named, and the others are exported.
 
-Exit codes: 0 exported, 1 failed or an event is not understood, which is left out,
-2 wrong usage or settings.`,
+Exit codes: 0 exported, 1 a calendar failed or an event is not understood, which is
+left out, 2 wrong usage or settings.`,
 		Example: `  headroom calendar export ann@example.com primary --out ann.ics
   headroom calendar export ann@example.com --out calendars/`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
@@ -89,35 +92,55 @@ func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g 
 		}
 	}
 	done, problems := []exportedCalendar{}, []agenda.Problem{}
+	failed := 0
 	for _, c := range all {
-		a, _, err := app.AgendaOf(ctx, s, c)
-		if err != nil {
-			return err
-		}
-		_, wrong := a.Occurrences(agenda.Span{})
+		e, wrong, err := f.exportCalendar(ctx, cmd, s, c, one)
 		problems = append(problems, wrong...)
-		if f.out == "-" {
-			_, err := a.WriteICS(rawOut(cmd))
-			return errors.Join(err, notUnderstood(cmd, problems))
-		}
-		path := f.out
-		if !one {
-			path = export.ICSPath(f.out, c.ID)
-		}
-		n, err := export.ICSFile(a, path, f.overwrite)
-		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s exists already; name another file or folder, or replace it with --overwrite", path)
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			done = append(done, e)
+		case one || ctx.Err() != nil:
 			return err
+		default:
+			// The others are not to suffer; that one is missing is said at the end.
+			cmd.PrintErrln("headroom:", term.Clean(fmt.Sprintf("calendar %s is not exported: %v", c.ID, err)))
+			failed++
 		}
-		done = append(done, exportedCalendar{c.ID, path, n})
 	}
-	if g.json {
-		return errors.Join(printJSON(cmd, done), notUnderstood(cmd, problems))
+	var err error
+	switch {
+	case f.out == "-":
+	case g.json:
+		err = printJSON(cmd, done)
+	default:
+		for _, e := range done {
+			cmd.Printf("exported %d events of %s to %s\n", e.Events, e.Calendar, e.Path)
+		}
 	}
-	for _, e := range done {
-		cmd.Printf("exported %d events of %s to %s\n", e.Events, e.Calendar, e.Path)
+	err = errors.Join(err, notUnderstood(cmd, problems))
+	if failed > 0 {
+		err = errors.Join(err, fmt.Errorf("%d of %d calendars are not exported; what is above says why", failed, len(all)))
 	}
-	return notUnderstood(cmd, problems)
+	return err
+}
+
+// exportCalendar writes one calendar.
+func (f exportFlags) exportCalendar(ctx context.Context, cmd *cobra.Command, s *store.Store, c jobs.Calendar, one bool) (exportedCalendar, []agenda.Problem, error) {
+	e := exportedCalendar{Calendar: c.ID, Path: f.out}
+	a, _, err := app.AgendaOf(ctx, s, c)
+	if err != nil {
+		return e, nil, err
+	}
+	if f.out == "-" {
+		e.Events, err = a.WriteICS(rawOut(cmd))
+		return e, a.Problems(), err
+	}
+	if !one {
+		e.Path = export.ICSPath(f.out, c.ID)
+	}
+	e.Events, err = export.ICSFile(a, e.Path, f.overwrite)
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s exists already; name another file or folder, or replace it with --overwrite", e.Path)
+	}
+	return e, a.Problems(), err
 }

@@ -1,6 +1,7 @@
 package agenda
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,26 @@ type Agenda struct {
 // A series is an event that repeats, with the occurrences that differ from it.
 type series struct {
 	*event
-	exceptions []*event
+	rows       []*event // all that is stored
+	exceptions []*event // one for each original start
+}
+
+// settled chooses, of several rows for one original start, the newest that takes place,
+// or the newest where none does.
+func (s *series) settled() (all []*event) {
+	at := map[string]int{}
+	for _, e := range s.rows {
+		key := s.key(e.original)
+		i, known := at[key]
+		switch {
+		case !known || e.original.IsZero():
+			at[key] = len(all)
+			all = append(all, e)
+		case e.outranks(all[i]):
+			all[i] = e
+		}
+	}
+	return all
 }
 
 // A Problem is what could not be understood of an event. What could be is there.
@@ -69,17 +89,35 @@ func New(c jobs.Calendar, events []jobs.Event) *Agenda {
 			a.singles = append(a.singles, e)
 		}
 	}
+	orphans := map[string]*series{}
 	for _, e := range exceptions {
-		if s := masters[e.stored.Series]; s != nil {
-			s.exceptions = append(s.exceptions, e)
-		} else if !e.stored.Cancelled() {
-			a.singles = append(a.singles, e)
+		s := masters[e.stored.Series]
+		if s == nil {
+			if s = orphans[e.stored.Series]; s == nil {
+				s = &series{event: e}
+				orphans[e.stored.Series] = s
+			}
+		}
+		s.rows = append(s.rows, e)
+	}
+	for _, s := range masters {
+		s.exceptions = s.settled()
+		for _, e := range s.exceptions {
+			e.ICalUID = cmp.Or(e.ICalUID, s.ICalUID)
 		}
 	}
+	for _, s := range orphans {
+		a.singles = append(a.singles, slices.DeleteFunc(s.settled(), func(e *event) bool { return e.stored.Cancelled() })...)
+	}
+	slices.SortFunc(a.singles, func(x, y *event) int { return strings.Compare(x.stored.ID, y.stored.ID) })
 	a.problems = append(a.problems, a.oddZones()...)
 	slices.SortFunc(a.series, func(x, y *series) int { return strings.Compare(x.stored.ID, y.stored.ID) })
 	return a
 }
+
+// Problems are what could not be understood of events and, when a file was written, what
+// that lacks.
+func (a *Agenda) Problems() []Problem { return a.problems }
 
 func (a *Agenda) problem(id string, err error) Problem {
 	return Problem{Calendar: a.calendar.ID, Event: id, Text: strings.ReplaceAll(err.Error(), "\n", "; ")}

@@ -1,8 +1,10 @@
 package agenda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"headroom/internal/lenient"
@@ -43,7 +45,7 @@ func (w When) location() *time.Location {
 	return time.UTC
 }
 
-// addDays is a day so many days later.
+// addDays is a day so many days later; the last one that can be written, at most.
 func (w When) addDays(n int) When {
 	return When{Date: dayOf(w.in(time.UTC).AddDate(0, 0, n))}
 }
@@ -93,6 +95,14 @@ func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 	return e, nil
 }
 
+// outranks reports whether an exception stands for an occurrence rather than another.
+func (e *event) outranks(other *event) bool {
+	if living := !e.stored.Cancelled(); living == other.stored.Cancelled() {
+		return living
+	}
+	return cmp.Or(e.stored.Updated.Compare(other.stored.Updated), cmp.Compare(e.Sequence, other.Sequence)) > 0
+}
+
 // timeOf is a time that stands where an object with one is usual.
 func timeOf(text string) calendar.EventDateTime {
 	if _, err := time.Parse(dayLayout, text); err == nil {
@@ -115,15 +125,24 @@ func (a *Agenda) endOf(e *event) When {
 }
 
 // originalOf is the original start of an occurrence that Google's own words leave
-// out, as those of a thin tombstone may; nil if it is not known either.
+// out, as those of a thin tombstone may: it is in the occurrence's id, too. It is nil
+// where it is not known either.
 func originalOf(stored jobs.Event) *calendar.EventDateTime {
-	if _, err := time.Parse(dayLayout, stored.OriginalStart); err == nil {
-		return &calendar.EventDateTime{Date: stored.OriginalStart}
+	if stored.OriginalStart != "" {
+		original := timeOf(stored.OriginalStart)
+		return &original
 	}
-	if stored.OriginalStart == "" {
+	suffix, ok := strings.CutPrefix(stored.ID, stored.Series+"_")
+	if !ok || stored.Series == "" {
 		return nil
 	}
-	return &calendar.EventDateTime{DateTime: stored.OriginalStart}
+	if at, err := time.Parse(utcLayout, suffix); err == nil {
+		return &calendar.EventDateTime{DateTime: at.Format(time.RFC3339)}
+	}
+	if day, err := time.Parse("20060102", suffix); err == nil {
+		return &calendar.EventDateTime{Date: day.Format(dayLayout)}
+	}
+	return nil
 }
 
 var errNoTime = errors.New("no time")

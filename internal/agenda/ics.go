@@ -16,7 +16,8 @@ import (
 // WriteICS writes the calendar as iCalendar: a VTIMEZONE for every zone that is
 // used, a VEVENT for every event, series and occurrence that differs from its
 // series. A cancelled occurrence is an EXDATE of its series, which every reader
-// understands. It returns how many VEVENTs there are.
+// understands. It returns how many VEVENTs there are. What the file lacks is among the
+// problems from then on.
 //
 // The same events give the same bytes.
 func (a *Agenda) WriteICS(w io.Writer) (int, error) {
@@ -25,17 +26,38 @@ func (a *Agenda) WriteICS(w io.Writer) (int, error) {
 	c.Props.SetText(ical.PropProductID, "-//Headroom//Headroom//EN")
 	c.Props.SetText(ical.PropCalendarScale, "GREGORIAN")
 	c.Props.SetText("X-WR-CALNAME", clean(cmp.Or(a.calendar.Summary, a.calendar.ID)))
-	c.Props.SetText("X-WR-TIMEZONE", a.zone.String())
+	if _, known := iana(a.zone.String()); known && !a.repeatsInUTC() {
+		c.Props.SetText("X-WR-TIMEZONE", a.zone.String())
+	}
 	f := &icsFile{zones: map[string]*zoneUse{}}
 	f.use(a.zone.String(), time.Time{})
 	for _, e := range a.singles {
-		f.event(e, e.ICalUID)
+		single := f.event(e, e.uid())
+		if e.stored.Series != "" && !e.original.IsZero() {
+			f.time(single, ical.PropRecurrenceID, e.original)
+		}
 	}
 	for _, s := range a.series {
-		f.series(s)
+		if err := f.series(s); err != nil {
+			a.problems = append(a.problems, a.problem(s.stored.ID, err))
+		}
 	}
 	c.Children = append(f.timezones(), f.events...)
 	return len(f.events), ical.NewEncoder(&folder{w}).Encode(c)
+}
+
+// repeatsInUTC reports whether there is a series by the clocks of UTC. Readers take
+// UTC for X-WR-TIMEZONE, and let such a series move with the clocks there.
+func (a *Agenda) repeatsInUTC() bool {
+	return a.zone != time.UTC && slices.ContainsFunc(a.series, func(s *series) bool {
+		name, _ := s.start.Local().Zone()
+		return !s.allDay() && name == "UTC"
+	})
+}
+
+// uid is an event's UID. Occurrences have that of their series.
+func (e *event) uid() string {
+	return cmp.Or(clean(e.ICalUID), cmp.Or(e.stored.Series, e.stored.ID)+"@google.com")
 }
 
 // An icsFile collects what a file is made of.
@@ -112,24 +134,32 @@ func (f *icsFile) when(name string, w When) *ical.Prop {
 
 const utcLayout = "20060102T150405Z"
 
-// series writes a series and its exceptions.
-func (f *icsFile) series(s *series) {
-	c := f.event(s.event, s.ICalUID)
-	for _, text := range s.Recurrence {
-		f.recurrence(c, s, text)
+// series writes a series and its exceptions. A series that has no occurrence is left
+// out: some readers give up on a file with one.
+func (f *icsFile) series(s *series) error {
+	r := s.repetition()
+	if !r.empty {
+		c := f.event(s.event, s.uid())
+		if r.rule != "" {
+			c.Props.Add(&ical.Prop{Name: ical.PropRecurrenceRule, Params: ical.Params{}, Value: r.rule})
+		}
+		for _, at := range r.with {
+			c.Props.Add(f.when(ical.PropRecurrenceDates, at))
+		}
+		for _, at := range r.without {
+			c.Props.Add(f.when(ical.PropExceptionDates, at))
+		}
 	}
 	for _, e := range s.exceptions {
 		if e.stored.Cancelled() {
-			if !e.original.IsZero() {
-				c.Props.Add(f.when(ical.PropExceptionDates, s.like(e.original)))
-			}
 			continue
 		}
-		exception := f.event(e, cmp.Or(s.ICalUID, e.ICalUID))
+		exception := f.event(e, s.uid())
 		if !e.original.IsZero() {
 			f.time(exception, ical.PropRecurrenceID, s.like(e.original))
 		}
 	}
+	return r.err
 }
 
 // like is the original start of an exception in the form of the series' own start,
@@ -146,49 +176,6 @@ func (s *series) like(w When) When {
 		return w
 	}
 	return s.at(at)
-}
-
-// recurrence writes a line of a series' recurrence: lists in the form of its start,
-// rules with their end so. What cannot be read is left out, as readers give up on a
-// file with a line that they do not understand; it is among the problems.
-func (f *icsFile) recurrence(c *ical.Component, s *series, text string) {
-	l, err := readLine(text)
-	if err != nil {
-		return
-	}
-	switch l.name {
-	case "RRULE", "EXRULE":
-		option, err := s.option(l.value)
-		if err != nil {
-			return
-		}
-		rule := plainRule(l.value)
-		if !option.Until.IsZero() {
-			rule = withEnd(rule, s, option.Until)
-		}
-		c.Props.Add(&ical.Prop{Name: l.name, Params: ical.Params{}, Value: rule})
-	case "RDATE", "EXDATE":
-		all, _ := s.dates(l)
-		for _, at := range all {
-			c.Props.Add(f.when(l.name, s.at(at)))
-		}
-	}
-}
-
-// withEnd is a rule whose end is of the kind of the series' start: a day, or a
-// moment in UTC.
-func withEnd(rule string, s *series, wall time.Time) string {
-	end := wall.Format("20060102")
-	if !s.allDay() {
-		end = instant(wall, s.zone).UTC().Format(utcLayout)
-	}
-	parts := strings.Split(rule, ";")
-	for i, part := range parts {
-		if strings.HasPrefix(part, "UNTIL=") {
-			parts[i] = "UNTIL=" + end
-		}
-	}
-	return strings.Join(parts, ";")
 }
 
 // clean takes out what no line may have.

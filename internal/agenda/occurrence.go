@@ -75,6 +75,9 @@ func (a *Agenda) List(ctx context.Context, span Span) (all []Occurrence, problem
 // occurrence of each event at a time. The error is that of ctx.
 func (a *Agenda) Walk(ctx context.Context, span Span, from time.Time, use func(Occurrence) bool) ([]Problem, error) {
 	problems := slices.Clone(a.problems)
+	if span.To.After(endOfTime) {
+		span.To = endOfTime
+	}
 	var once []Occurrence
 	one := func(e *event) {
 		if o := a.occurrence(e); a.holds(span, o.Start, o.End) && !o.Start.in(a.zone).Before(from) {
@@ -268,7 +271,7 @@ func (a *Agenda) Within(span Span) (map[string]bool, []Problem) {
 		if ids[s.stored.ID] = found; err != nil && !found {
 			problems = append(problems, a.problem(s.stored.ID, err))
 		}
-		for _, e := range s.exceptions {
+		for _, e := range s.rows {
 			one(e)
 		}
 	}
@@ -290,7 +293,8 @@ func (a *Agenda) takesPlace(s *series, span Span) (bool, error) {
 	return found, w.err()
 }
 
-// occurrence is the one time at which an event that does not repeat takes place.
+// occurrence is the one time at which an event that does not repeat takes place, or an
+// exception.
 func (a *Agenda) occurrence(e *event) Occurrence {
 	return Occurrence{
 		Calendar: a.calendar.ID, ID: e.stored.ID, ICalUID: e.ICalUID, Series: e.stored.Series, Summary: e.Summary,

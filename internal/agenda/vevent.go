@@ -18,9 +18,7 @@ func (f *icsFile) event(e *event, uid string) *ical.Component {
 			c.Props.SetText(name, value)
 		}
 	}
-	if text(ical.PropUID, uid); uid == "" {
-		text(ical.PropUID, e.stored.ID+"@google.com")
-	}
+	text(ical.PropUID, uid)
 	f.time(c, ical.PropDateTimeStart, e.start)
 	if e.end.in(time.UTC).After(e.start.in(time.UTC)) && !e.EndTimeUnspecified {
 		f.time(c, ical.PropDateTimeEnd, e.end)

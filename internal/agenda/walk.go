@@ -22,7 +22,12 @@ type walk struct {
 
 func newWalk(ctx context.Context) *walk { return &walk{ctx: ctx} }
 
-func (w *walk) note(err error) { w.problems = append(w.problems, err) }
+// note keeps what could not be understood, once.
+func (w *walk) note(err error) {
+	if !slices.ContainsFunc(w.problems, func(known error) bool { return known.Error() == err.Error() }) {
+		w.problems = append(w.problems, err)
+	}
+}
 
 // err is what could not be understood.
 func (w *walk) err() error { return errors.Join(w.problems...) }
