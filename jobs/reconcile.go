@@ -153,6 +153,19 @@ func (c Cursor) Backwards(p HistoryPage) bool {
 	return p.HistoryID != 0 && p.HistoryID < c.HistoryID && !(c.Snapshot.Gap && c.ReconcileReason == HistoryBackwards)
 }
 
+// Ask asks for the mailbox to be read as a whole. What is under way goes on, without
+// waiting any longer.
+func (c Cursor) Ask() Cursor {
+	if c.Snapshot.Phase == "" {
+		c.Snapshot.Phase = SnapshotAsked
+		if !c.Reconcile {
+			c.ReconcileReason = ReconcileAsked
+		}
+	}
+	c.Snapshot.Asked, c.Snapshot.NextTry = true, time.Time{}
+	return c
+}
+
 // Expire says that the history cannot be read from the cursor on, so that the
 // mailbox has to be read as a whole. A snapshot that is under way is older than the
 // gap, and begun anew.
@@ -186,13 +199,18 @@ func (c Cursor) Due(now time.Time) bool {
 	return c.Snapshot.Phase != "" && over(c.ReadingFrom(), now)
 }
 
-// Recover says that the history can be read from the cursor on after all.
+// Recover says that the history can be read from the cursor on after all. A reading
+// that was asked for is done all the same.
 func (c Cursor) Recover() Cursor {
 	if !c.Reconcile || c.Snapshot.Gap {
 		return c
 	}
 	c.Reconcile = false
-	if c.Snapshot.Phase == SnapshotAsked {
+	switch {
+	case c.Snapshot.Phase != SnapshotAsked:
+	case c.Snapshot.Asked:
+		c.ReconcileReason = ReconcileAsked
+	default:
 		c.Snapshot = Snapshot{}
 	}
 	return c

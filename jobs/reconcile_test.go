@@ -145,9 +145,12 @@ func TestTheCursorBesideASnapshot(t *testing.T) {
 }
 
 func TestAHistoryThatCanBeReadAfterAllEndsTheNeed(t *testing.T) {
-	c := jobs.Cursor{HistoryID: 100, ReconciledAt: noon}.Expire(jobs.HistoryTooOld, noon.Add(time.Hour)).Recover()
-	if c.Reconcile || c.Snapshot != (jobs.Snapshot{}) {
-		t.Errorf("cursor = %+v, want nothing left to read as a whole", c)
+	c := jobs.Cursor{HistoryID: 100, ReconciledAt: noon}.Expire(jobs.HistoryTooOld, noon.Add(time.Hour))
+	if got := c.Recover(); got.Reconcile || got.Snapshot != (jobs.Snapshot{}) {
+		t.Errorf("cursor = %+v, want nothing left to read as a whole", got)
+	}
+	if got := c.Ask().Recover(); got.Reconcile || !got.Due(noon) || got.ReconcileReason != jobs.ReconcileAsked {
+		t.Errorf("cursor = %+v, want what was asked for left to do", got)
 	}
 }
 
@@ -164,5 +167,23 @@ func TestLabelsThatCannotBeListedBy(t *testing.T) {
 		if strings.Join(got, " ") != row.want {
 			t.Errorf("Labels(%s; %s) = %q, want %s", row.listed, row.before, got, row.want)
 		}
+	}
+}
+
+func TestAskingForAWholeReading(t *testing.T) {
+	c := jobs.Cursor{ReconciledAt: noon}.Ask()
+	if !c.Due(noon) || c.ReconcileReason != jobs.ReconcileAsked || c.Reconcile {
+		t.Errorf("asked for: %+v", c)
+	}
+	c = jobs.Cursor{ReconciledAt: noon, ReconcileReason: jobs.HistoryTooOld}.Expire(jobs.HistoryBackwards, noon.Add(time.Minute))
+	if c.Due(noon.Add(time.Hour)) {
+		t.Fatalf("%+v is due the same day", c)
+	}
+	if c = c.Ask(); !c.Due(noon.Add(time.Hour)) || c.ReconcileReason != jobs.HistoryBackwards || !c.Reconcile {
+		t.Errorf("asked for on the same day: %+v, want it due, for its history", c)
+	}
+	c = jobs.Cursor{Snapshot: jobs.Snapshot{Phase: jobs.SnapshotLabels, Label: "x", NextTry: noon.Add(time.Hour)}}.Ask()
+	if c.Snapshot.Phase != jobs.SnapshotLabels || c.Snapshot.Label != "x" || !c.Due(noon) {
+		t.Errorf("asked for while it is under way: %+v, want it to go on", c)
 	}
 }

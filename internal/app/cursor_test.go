@@ -322,6 +322,12 @@ func TestHistoryThatRunsBackwards(t *testing.T) {
 	if n := since(r.calls(), before)["gmail.users.getProfile"]; n != 1 {
 		t.Errorf("the mailbox was read as a whole %d times in a day, want once", n)
 	}
+	if _, err := a.Store().RunSchedule(t.Context(), jobs.ScheduleReconcile, []string{ann}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if j := r.synced(a.Store(), r.ended(a.Store(), jobs.SyncID(ann)).Epoch+1); j.State != jobs.Completed {
+		t.Errorf("the sync after somebody has asked for the reading = %+v, want it completed", j)
+	}
 	r.fake.ClearFaults()
 	box.Add(mail("new"), "INBOX")
 	if j := r.sync(a.Store()); j.State != jobs.Completed {

@@ -165,9 +165,15 @@ const resting = `EXISTS (SELECT 1 FROM jobs AS j WHERE j.id = ? AND (j.state IN 
 // askMailIf asks for the live sync of a mailbox whose cursor is known, unless it has
 // just been read as a whole and its history is too old again.
 func (x *tx) askMailIf(ctx context.Context, account string) (bool, error) {
+	return x.askMailWhere(ctx, account, "NOT ("+standsStill+" AND reconciled_at > ?)", x.now-jobs.ReconcileEvery.Milliseconds())
+}
+
+// askMailWhere asks for the live sync of a mailbox whose cursor is known, on a
+// condition, and unless somebody must start it again.
+func (x *tx) askMailWhere(ctx context.Context, account, condition string, args ...any) (bool, error) {
 	return x.changed(ctx, `UPDATE mailboxes AS m SET asked_at = CASE WHEN asked_at > 0 THEN asked_at ELSE ? END
-		WHERE account = ? AND history_id <> 0 AND NOT (`+standsStill+` AND reconciled_at > ?) AND NOT `+resting,
-		x.now, account, x.now-jobs.ReconcileEvery.Milliseconds(), jobs.SyncID(account))
+		WHERE account = ? AND history_id <> 0 AND NOT `+resting+" AND "+condition,
+		append([]any{x.now, account, jobs.SyncID(account)}, args...)...)
 }
 
 // askCalendarsIf asks for the sync of calendars that were synced before, or are to
@@ -186,12 +192,15 @@ func (x *tx) askWhole(ctx context.Context, account string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	mail, err := x.askMailIf(ctx, account)
-	if err == nil && mail {
-		_, err = x.ExecContext(ctx, `UPDATE mailboxes SET snapshot = ?, reconcile_reason = ? WHERE account = ? AND snapshot = '{}'`,
-			wholeAsked, jobs.ReconcileAsked, account)
+	mail, err := x.askMailWhere(ctx, account, "TRUE")
+	if err != nil || !mail {
+		return mail || calendars, err
 	}
-	return mail || calendars, err
+	c, err := x.cursor(ctx, account)
+	if err != nil {
+		return false, err
+	}
+	return true, x.saveCursor(ctx, c.Ask())
 }
 
 // wholeAsked is a snapshot that has yet to begin.
