@@ -13,8 +13,8 @@
 //	   │          ▼ │      (refused by quota: back to the queue, until a moment)
 //	   ├────── waiting
 //	   │          │
-//	   │          └──────► failed   (the failure budget is spent)
-//	   │                   blocked  (the account or the project must act)
+//	   │          └──────► failed   (too many faults in a row that do not pass)
+//	   │                   blocked  (the account must act)
 //	   │
 //	   ├─ resume ─ paused     ◄── pause  ── queued, running or waiting
 //	   ├─ resume ─ blocked

@@ -14,6 +14,8 @@ type metrics struct {
 	seconds  prometheus.Histogram
 	live     prometheus.Gauge
 	overdue  prometheus.Gauge
+
+	stuck, stuckSeconds *prometheus.GaugeVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -53,6 +55,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Waiting jobs whose moment passed over 30 seconds ago and whose task still waits in the queue.",
 		}),
 	}
+	m.stuck = f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "headroom_scheduler_faulted_jobs",
+		Help: "Jobs of which nothing has worked for over a minute, by project. They wait for the fault to pass.",
+	}, []string{"project"})
+	m.stuckSeconds = f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "headroom_scheduler_faulted_seconds",
+		Help: "For how long nothing has worked of the job that has waited longest for a fault to pass, by project.",
+	}, []string{"project"})
 	for _, c := range causes { // shown as 0 before the first rescue
 		m.rescues.WithLabelValues(string(c))
 	}

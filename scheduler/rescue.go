@@ -66,6 +66,7 @@ func (s *Scheduler) tick(ctx context.Context) error {
 	}
 	s.sights, s.doubts = t.sights, t.doubts.Load()
 	s.metrics.live.Set(float64(len(live)))
+	s.watchFaults(live, t.now)
 	s.metrics.overdue.Set(float64(t.overdue.Load()))
 	if err := s.sweep(ctx, live); err != nil {
 		t.fail(err)

@@ -89,6 +89,7 @@ type Scheduler struct {
 	sights sights
 	doubts bool                  // something may be lost, and the next look tells
 	queues map[string]QueueState // as last registered
+	stuck  map[string]bool       // projects whose jobs wait for a fault to pass
 	sweeps int                   // pages swept since the last from the start
 	clock  clockSight
 }
@@ -118,7 +119,7 @@ func New(o Options) (*Scheduler, error) {
 		}
 	}
 	o.Log = o.Log.Named("scheduler")
-	return &Scheduler{opts: o, metrics: newMetrics(o.Registerer), sights: sights{}, queues: map[string]QueueState{}}, nil
+	return &Scheduler{opts: o, metrics: newMetrics(o.Registerer), sights: sights{}, queues: map[string]QueueState{}, stuck: map[string]bool{}}, nil
 }
 
 // Run ticks until ctx ends, and returns nil then. A tick that fails is logged

@@ -264,3 +264,45 @@ func TestNewRefusesWhatCannotRun(t *testing.T) {
 		}
 	}
 }
+
+// An outage makes one alarm for all jobs of a project, and one line at its end.
+func TestJobsThatWaitForAFaultMakeOneAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failing := func(id, project string, failures int, since time.Duration) jobs.Job {
+			return job(func(j *jobs.Job) {
+				j.ID, j.Project, j.State, j.Failures, j.LastError = id, project, jobs.Waiting, failures, "connection refused"
+				j.WaitUntil, j.FailingSince = time.Now().Add(time.Hour), time.Now().Add(-since)
+			})
+		}
+		s := newStore(failing("backfill:a@example.com", "main", 9, 10*time.Minute), failing("backfill:b@example.com", "main", 5, 2*time.Minute),
+			failing("backfill:c@example.com", "other", 1, time.Second), job(func(j *jobs.Job) { j.Project = "other" }))
+		core, logs := observer.New(zap.InfoLevel)
+		reg := prometheus.NewRegistry()
+		o := scheduler.Options{Store: s, Queue: newQueue(), Log: zap.New(core), Registerer: reg}
+		sched, err := scheduler.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		go func() {
+			<-time.After(20 * time.Second)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for id, j := range s.rows {
+				j.Failures, j.FailingSince = 0, time.Time{}
+				s.rows[id] = j
+			}
+		}()
+		if err := sched.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		alarms := logs.FilterMessageSnippet("wait for a fault to pass").FilterLevelExact(zap.ErrorLevel).All()
+		if len(alarms) != 1 || alarms[0].ContextMap()["jobs"] != int64(2) || alarms[0].ContextMap()["cause"] != "connection refused" {
+			t.Errorf("alarms = %v, want one for both jobs", alarms)
+		}
+		if n := logs.FilterMessage("no job waits for a fault to pass any more").Len(); n != 1 {
+			t.Errorf("%d lines say that it is over, want one", n)
+		}
+	})
+}

@@ -13,8 +13,9 @@
 //	refused for quota                  Park, refused    *ParkedError: retried at the moment
 //	only deferred items are left       Park             *ParkedError
 //	something broke                    Park, failure    *ParkedError, after a back-off
-//	too many failures in a row         Finish failed    nil
-//	the account or project must act    Finish blocked   nil
+//	the same too often, and it is of   Finish failed    nil
+//	a kind that does not pass
+//	the account must act               Finish blocked   nil
 //	the job has another owner          (nothing)        nil
 //	the job is wanted paused           EndSlice         nil
 //	or cancelled, and any of these     or as above      nil
@@ -27,7 +28,7 @@
 //     was in flight when a slice stopped is either committed or still pending.
 //   - Waiting spends no retry and archives nothing: a [ParkedError] is no
 //     failure to Asynq, and failures are counted in the job's row.
-//   - A run of faults with no success between them is an outage of Google's and
-//     costs the items nothing.
+//   - A run of faults is an outage of Google's, and costs the items nothing, unless
+//     another fetch works at about the same time. Outages end no job.
 //   - No panic, of ours, of a parser or of a store, leaves the slice.
 package workers

@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/oauth2"
 	oauthgoogle "golang.org/x/oauth2/google"
 	"golang.org/x/oauth2/jwt"
+
+	"go.uber.org/zap"
 )
 
 // authTransport gives every request the account's token, and a refused token
@@ -52,6 +55,42 @@ func (t *authTransport) attempt(r *http.Request) (*http.Response, *oauth2.Token,
 	return resp, token, err
 }
 
+// A keyFile is a service account's key, read again once its file has changed: a
+// key that was rotated needs no restart. It is safe for concurrent use.
+type keyFile struct {
+	path string
+	log  *zap.Logger
+
+	mu   sync.Mutex
+	key  *jwt.Config
+	seen os.FileInfo // the file as the key was read
+}
+
+func newKeyFile(path string, log *zap.Logger) (*keyFile, error) {
+	seen, _ := os.Stat(path) // reading says what is wrong
+	key, err := readKey(path)
+	return &keyFile{path: path, log: log, key: key, seen: seen}, err
+}
+
+// current returns the key in the file, or the last one that could be read.
+func (f *keyFile) current() jwt.Config {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, err := os.Stat(f.path)
+	if err != nil || f.seen != nil && os.SameFile(now, f.seen) && now.ModTime().Equal(f.seen.ModTime()) && now.Size() == f.seen.Size() {
+		return *f.key
+	}
+	f.seen = now
+	key, err := readKey(f.path)
+	if err != nil {
+		f.log.Error("the project's key has changed and cannot be read; the one before stays in use", zap.Error(err))
+		return *f.key
+	}
+	f.log.Info("the project's key was read again, since its file has changed", zap.String("path", f.path))
+	f.key = key
+	return *f.key
+}
+
 // readKey reads a service account's key file, and finds out now what would
 // otherwise fail with the first token.
 func readKey(path string) (*jwt.Config, error) {
@@ -78,5 +117,5 @@ func readKey(path string) (*jwt.Config, error) {
 // isBadAssertion reports whether an invalid_grant is about the signed request
 // (its times, its signature) and not about the user.
 func isBadAssertion(description string) bool {
-	return strings.HasPrefix(description, "Invalid JWT")
+	return strings.HasPrefix(description, "Invalid JWT") || strings.HasPrefix(description, "Invalid signature")
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/oauth2/jwt"
 	"google.golang.org/api/calendar/v3"
 	"google.golang.org/api/option"
 
@@ -64,7 +63,7 @@ func QuotaUser(email string) string {
 	return hex.EncodeToString(sum[:20])
 }
 
-func (g *Google) newCalendar(ctx context.Context, key accountKey, credentials *jwt.Config) (*calendar.Service, *http.Client, error) {
+func (g *Google) newCalendar(ctx context.Context, key accountKey, credentials *keyFile) (*calendar.Service, *http.Client, error) {
 	client := g.client(key, credentials, CalendarScope)
 	options := []option.ClientOption{option.WithHTTPClient(client)}
 	if g.opts.Endpoint != "" {
@@ -127,11 +126,13 @@ func listPage[P any](ctx context.Context, c *Calendar, what call, path, calendar
 	start := time.Now()
 	bounded, cancel := context.WithTimeout(quota.WithCaller(metered, c.caller), callTimeout+c.caller.MaxWait)
 	defer cancel()
-	answer, err := c.get(bounded, path, calendarID, query)
-	if err == nil {
-		page = read(what, answer)
-	}
-	err = c.google.classify(quota.WithCaller(ctx, c.caller), what, err)
+	err := c.google.through(bounded, gateKey{project: c.caller.Project, before: beforeCalendar}, what, func() error {
+		answer, err := c.get(bounded, path, calendarID, query)
+		if err == nil {
+			page = read(what, answer)
+		}
+		return c.google.classify(quota.WithCaller(ctx, c.caller), what, err)
+	})
 	c.google.metrics.seconds.WithLabelValues(what.method()).Observe(time.Since(start).Seconds())
 	c.google.metrics.calls.WithLabelValues(what.method(), outcome(err)).Inc()
 	if err != nil {

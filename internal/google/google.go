@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/jwt"
 	"google.golang.org/api/calendar/v3"
 	"google.golang.org/api/gmail/v1"
 	"google.golang.org/api/option"
@@ -60,10 +59,11 @@ const maxAccounts = 10_000
 // A Google opens mailboxes and calendars. It is safe for concurrent use.
 type Google struct {
 	opts    Options
-	keys    map[string]*jwt.Config // by project; nil: the address is the token
+	keys    map[string]*keyFile // by project; nil: the address is the token
 	base    http.RoundTripper
 	charged *quota.Transport // shared, so that all calls of an account stand in one line
 	budget  *budget
+	gates   *gates
 	metrics *metrics
 
 	mu       sync.Mutex
@@ -105,7 +105,7 @@ func New(o Options) (*Google, error) {
 		o.Log = zap.NewNop()
 	}
 	o.Log = o.Log.Named("google")
-	g := &Google{opts: o, keys: map[string]*jwt.Config{}, base: o.Base,
+	g := &Google{opts: o, keys: map[string]*keyFile{}, base: o.Base,
 		metrics: newMetrics(o.Registerer), accounts: map[accountKey]*list.Element{}}
 	for _, name := range slices.Sorted(maps.Keys(o.Projects)) {
 		path := o.Projects[name].Credentials
@@ -116,12 +116,13 @@ func New(o Options) (*Google, error) {
 			g.keys[name] = nil
 			continue
 		}
-		key, err := readKey(path)
+		key, err := newKeyFile(path, o.Log)
 		if err != nil {
 			return nil, fmt.Errorf("google: project %s: %w", name, err)
 		}
 		g.keys[name] = key
 	}
+	g.gates = &gates{log: o.Log, metrics: g.metrics, all: map[gateKey]*gate{}}
 	if g.base == nil {
 		g.base = newBase()
 	}
@@ -217,7 +218,7 @@ func (g *Google) account(ctx context.Context, key accountKey) (*account, error) 
 	return a, nil
 }
 
-func (g *Google) newService(ctx context.Context, key accountKey, credentials *jwt.Config) (*gmail.Service, *http.Client, error) {
+func (g *Google) newService(ctx context.Context, key accountKey, credentials *keyFile) (*gmail.Service, *http.Client, error) {
 	client := g.client(key, credentials, Scope)
 	options := []option.ClientOption{option.WithHTTPClient(client)}
 	if g.opts.Endpoint != "" {
@@ -232,12 +233,10 @@ func (g *Google) newService(ctx context.Context, key accountKey, credentials *jw
 }
 
 // client is an account's HTTP client for one API.
-func (g *Google) client(key accountKey, credentials *jwt.Config, scope string) *http.Client {
+func (g *Google) client(key accountKey, credentials *keyFile, scope string) *http.Client {
 	fetch := func(context.Context) (*oauth2.Token, error) { return &oauth2.Token{AccessToken: key.email}, nil }
 	if credentials != nil {
-		own := *credentials
-		own.Scopes = []string{scope}
-		fetch = delegated(own, key.email, g.base, g.metrics)
+		fetch = g.gates.guard(key, scope, delegated(credentials, scope, key.email, g.base, g.metrics))
 	}
 	tokens := newTokenSource(fetch)
 	tokens.scope = scope

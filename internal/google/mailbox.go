@@ -208,7 +208,9 @@ func (m *Mailbox) do(ctx context.Context, c call, send func(context.Context) err
 	ctx = quota.WithCaller(ctx, m.caller)
 	bounded, cancel := context.WithTimeout(ctx, callTimeout+m.caller.MaxWait)
 	defer cancel()
-	err := m.google.classify(ctx, c, send(bounded))
+	err := m.google.through(bounded, gateKey{project: m.caller.Project, before: beforeGmail}, c, func() error {
+		return m.google.classify(ctx, c, send(bounded))
+	})
 	m.google.metrics.seconds.WithLabelValues(c.method()).Observe(time.Since(start).Seconds())
 	m.google.metrics.calls.WithLabelValues(c.method(), outcome(err)).Inc()
 	return err

@@ -8,6 +8,7 @@ import (
 type metrics struct {
 	calls      *prometheus.CounterVec
 	seconds    *prometheus.HistogramVec
+	gates      *prometheus.GaugeVec
 	tokens     *prometheus.CounterVec
 	bodyBytes  prometheus.Gauge
 	bodyWaits  prometheus.Counter
@@ -31,6 +32,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "headroom_google_token_fetches_total",
 			Help: "Access tokens asked for at Google's token endpoint, by outcome.",
 		}, []string{"outcome"}),
+		gates: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headroom_google_stopped",
+			Help: "Causes that stop calls of many accounts at present, by project and by what they stop: its tokens, a domain's delegation, or an API.",
+		}, []string{"project", "before"}),
 		bodyBytes: f.NewGauge(prometheus.GaugeOpts{
 			Name: "headroom_google_body_bytes",
 			Help: "Memory set aside for message bodies that are being fetched, in bytes.",

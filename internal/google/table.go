@@ -91,7 +91,7 @@ var rules = []rule{
 
 // classOf finds the class of an answer. Everything that the table does not name
 // may pass: server faults, timeouts, conflicts, and refusals of an unknown kind,
-// whose repetition the failure budget of the job bounds.
+// which never end a job.
 func classOf(c call, status int, reasons []string, message string) (jobs.Class, string) {
 	for _, r := range rulesOf(c) {
 		if r.fits(c, status, reasons, message) {

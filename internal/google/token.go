@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/jwt"
 
 	"headroom/jobs"
 	"headroom/quota"
@@ -71,6 +70,8 @@ func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 		}
 		remember := rememberPermanent
 		switch failed.class {
+		case jobs.ClassProject:
+			remember = 0 // the project's gate does, for all accounts
 		case jobs.ClassTransient:
 			remember = rememberTransient
 		case jobs.ClassQuota:
@@ -99,9 +100,10 @@ func (s *tokenSource) refuse(ctx context.Context, token *oauth2.Token) error {
 }
 
 // delegated fetches tokens for a user with a service account's key.
-func delegated(key jwt.Config, user string, base http.RoundTripper, m *metrics) func(context.Context) (*oauth2.Token, error) {
-	key.Subject = user
+func delegated(file *keyFile, scope, user string, base http.RoundTripper, m *metrics) func(context.Context) (*oauth2.Token, error) {
 	return func(ctx context.Context) (*oauth2.Token, error) {
+		key := file.current()
+		key.Subject, key.Scopes = user, []string{scope}
 		ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 		defer cancel()
 		client := &http.Client{Transport: bound{ctx, base}}
@@ -134,13 +136,17 @@ func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 type tokenError struct {
 	class  jobs.Class
 	reason string        // OAuth's error code, where there is one
-	wait   time.Duration // how long to leave the endpoint alone, if the class is quota
+	wait   time.Duration // how long to leave the endpoint alone, if the class is quota or project
+	domain bool          // of a project's causes: it holds for a domain and a scope only
 	text   string
 	err    error
 }
 
 func (e *tokenError) Error() string { return e.text }
 func (e *tokenError) Unwrap() error { return e.err }
+
+// hintUndelegated is what to do about a domain that has not granted a scope.
+const hintUndelegated = hintDelegation + " (it takes minutes, at times a day)"
 
 // tokenRules says what the codes of the token endpoint mean; other codes mean
 // that the project's credentials are not in order.
@@ -149,9 +155,9 @@ var tokenRules = map[string]struct {
 	hint  string
 }{
 	"invalid_grant":           {jobs.ClassAccount, "check that the user exists and is not suspended"},
-	"access_denied":           {jobs.ClassAccount, hintDelegation},
+	"access_denied":           {jobs.ClassProject, hintUndelegated}, // what unauthorized_client was once
 	"admin_policy_enforced":   {jobs.ClassAccount, "the domain's administrators must allow this application"},
-	"unauthorized_client":     {jobs.ClassProject, hintDelegation + " (it takes minutes, at times a day)"},
+	"unauthorized_client":     {jobs.ClassProject, hintUndelegated},
 	"internal_failure":        {jobs.ClassTransient, ""},
 	"temporarily_unavailable": {jobs.ClassTransient, ""},
 }
@@ -161,6 +167,9 @@ var tokenRules = map[string]struct {
 // has limits of its own: a refusal for them is no fault of the work's, which waits,
 // and none that the ledger's limits could learn from.
 func sortTokenError(err error) *tokenError {
+	if sorted, ok := errors.AsType[*tokenError](err); ok {
+		return sorted
+	}
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
 		return &tokenError{class: jobs.ClassTransient, reason: "tokenEndpoint", err: err,
@@ -193,5 +202,6 @@ func sortTokenError(err error) *tokenError {
 	if meaning.hint != "" {
 		text += "; " + meaning.hint
 	}
-	return &tokenError{class: meaning.class, reason: oneLine(body.Code, 100), text: text, err: err}
+	return &tokenError{class: meaning.class, reason: oneLine(body.Code, 100), text: text, err: err,
+		domain: meaning.hint == hintUndelegated}
 }

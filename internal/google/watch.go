@@ -96,7 +96,9 @@ func (c *Calendar) do(ctx context.Context, what call, send func(context.Context)
 	ctx = quota.WithCaller(ctx, c.caller)
 	bounded, cancel := context.WithTimeout(ctx, callTimeout+c.caller.MaxWait)
 	defer cancel()
-	err := c.google.classify(ctx, what, send(bounded))
+	err := c.google.through(bounded, gateKey{project: c.caller.Project, before: beforeCalendar}, what, func() error {
+		return c.google.classify(ctx, what, send(bounded))
+	})
 	c.google.metrics.seconds.WithLabelValues(what.method()).Observe(time.Since(start).Seconds())
 	c.google.metrics.calls.WithLabelValues(what.method(), outcome(err)).Inc()
 	return err

@@ -82,7 +82,7 @@ func (x *tx) save(ctx context.Context, r *row) error {
 	r.UpdatedAt = fromMillis(x.now)
 	if r.Failures == 0 {
 		r.FailingSince = time.Time{}
-	} else if r.FailingSince.IsZero() {
+	} else if r.FailingSince.IsZero() || r.FailingSince.After(r.UpdatedAt) {
 		r.FailingSince = r.UpdatedAt
 	}
 	args := append([]any{r.State.Live()}, r.values()...)
