@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/fakegoogle"
 	"headroom/internal/store"
@@ -28,14 +29,14 @@ type front struct {
 
 func newFront(r *rig) *front {
 	r.t.Helper()
-	target, err := url.Parse(r.cfg.Google.Endpoint)
+	target, err := url.Parse(string(r.cfg.Google.Endpoint))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	f := &front{t: r.t, addr: "127.0.0.1:0", target: target}
 	f.up()
 	r.t.Cleanup(f.down)
-	r.cfg.Google.Endpoint = "http://" + f.addr
+	r.cfg.Google.Endpoint = config.URL("http://" + f.addr)
 	return f
 }
 
