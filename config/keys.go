@@ -124,6 +124,9 @@ func set(v reflect.Value, key []string, text string) error {
 }
 
 func setLeaf(v reflect.Value, text string) error {
+	if isDuration(v.Type()) && strings.TrimSpace(text) == "0" {
+		text = "0s" // the one number that needs no unit
+	}
 	if v.Kind() != reflect.String && strings.TrimSpace(text) == "" {
 		return errors.New("must not be empty")
 	}

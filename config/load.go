@@ -163,13 +163,20 @@ func decode(cfg *Config, file string, data []byte) []error {
 	case errors.As(err, &types):
 		keys := keysByLine(data)
 		for _, text := range types.Errors {
-			problems = append(problems, typeProblem(file, text, keys))
+			if !strings.HasSuffix(text, zeroDuration) {
+				problems = append(problems, typeProblem(file, text, keys))
+			}
 		}
 	case err != nil:
 		return []error{fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))}
 	}
 	var doc yaml.Node
 	if yaml.Unmarshal(data, &doc) == nil {
+		for _, key := range zeroDurations(&doc, reflect.TypeFor[Config](), nil) {
+			if err := set(reflect.ValueOf(cfg).Elem(), key, "0"); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %s: %w", file, strings.Join(key, "."), err))
+			}
+		}
 		for _, c := range cuts(&doc, reflect.TypeFor[Config](), "") {
 			problems = append(problems, fmt.Errorf("%s:%d: %s: %s", file, c.line, c.key, c.what))
 		}

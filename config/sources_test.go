@@ -76,6 +76,23 @@ func TestWhatSurroundsAValueIsNamed(t *testing.T) {
 	}
 }
 
+func TestADurationOfZeroNeedsNoUnit(t *testing.T) {
+	for name, o := range map[string]config.Options{
+		"file":        {Path: write(t, "worker: {slice: 6s}\nsync: {interval: 0}\nschedules: {mail-sync: {spread: 0, accounts: {ann.lee@example.com: {spread: 0}}}}")},
+		"environment": {Environ: []string{"HEADROOM_SYNC_INTERVAL=0"}},
+		"--set":       {Set: []string{"sync.interval=0"}},
+	} {
+		cfg, err := config.Load(o)
+		if err != nil || cfg.Sync.Interval != 0 {
+			t.Errorf("%s: sync.interval = %v, %v, want 0", name, cfg.Sync.Interval, err)
+		}
+	}
+	_, err := config.Load(config.Options{Path: write(t, "worker: {slice: 0, lease: 5}")})
+	if err == nil || !strings.Contains(err.Error(), "worker.slice: must be from 100ms") || !strings.Contains(err.Error(), `worker.lease: must be a duration such as 5s, not "5"`) {
+		t.Errorf("a slice of 0 and a lease of 5 = %v", err)
+	}
+}
+
 func TestProjectsOfADomain(t *testing.T) {
 	const text = "google: {projects: {'example.com:mail': {mode: adaptive}, 'a.lanes': {}}}"
 	cfg, from, err := config.Read(config.Options{Path: write(t, text), Set: []string{

@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -43,6 +44,41 @@ func cuts(n *yaml.Node, t reflect.Type, path string) []cut {
 		}
 	}
 	return found
+}
+
+// zeroDuration ends what yaml says of a duration that is the number 0. Of all numbers
+// it alone needs no unit.
+const zeroDuration = "cannot unmarshal !!int `0` into time.Duration"
+
+func isDuration(t reflect.Type) bool {
+	return t == reflect.TypeFor[time.Duration]() || t == reflect.TypeFor[*time.Duration]()
+}
+
+// zeroDurations finds the durations below n that are the number 0, by their keys.
+func zeroDurations(n *yaml.Node, t reflect.Type, path []string) (keys [][]string) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return zeroDurations(n.Alias, t, path)
+	case isDuration(t):
+		if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && n.Value == "0" {
+			return [][]string{path}
+		}
+	case t.Kind() == reflect.Pointer:
+		return zeroDurations(n, t.Elem(), path)
+	case n.Kind == yaml.DocumentNode || n.Kind == yaml.SequenceNode:
+		for _, c := range n.Content {
+			keys = append(keys, zeroDurations(c, t, path)...)
+		}
+	case n.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if name := n.Content[i].Value; name == "<<" {
+				keys = append(keys, zeroDurations(n.Content[i+1], t, path)...)
+			} else if below := typeBelow(t, name); below != nil {
+				keys = append(keys, zeroDurations(n.Content[i+1], below, append(slices.Clone(path), name))...)
+			}
+		}
+	}
+	return keys
 }
 
 // typeBelow is the type of what a mapping that becomes a t holds under name, or

@@ -11,10 +11,12 @@ func newRun(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the scheduler, the workers and the web pages",
-		Long: `Run the parts of Headroom in this process until it is told to stop: the
-scheduler, which puts lost work back on the queue; the worker, which fetches;
-and web, which shows metrics, queues and health. Any number of processes may
-run any of them.
+		Long: `Run the parts of Headroom in this process until it is told to stop, all or those
+that --roles names: the scheduler, which runs what is due by schedule, decides which
+backfills are at work, and puts lost work back on the queue; the worker, which calls
+Google and stores what it says; and web, which serves the index page, the queues, the
+HTTP interface, what Google pushes, metrics and health. Any number of processes may
+run any of them; one of each kind is needed.
 
 On SIGINT or SIGTERM running slices save what they have and end within seconds.
 A second signal ends the process at once; nothing is lost by it.
