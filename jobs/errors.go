@@ -19,6 +19,8 @@ var (
 	// ErrNoRoom says that the store's disk is full. Nothing of what was to be
 	// written counts, and the same write succeeds once there is room.
 	ErrNoRoom = errors.New("the disk is full")
+	// ErrDamaged says that what the disk has of a stored body is not what was stored.
+	ErrDamaged = errors.New("damaged")
 	// ErrNotFound says that there is no such account or job.
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the account exists already.

@@ -62,7 +62,7 @@ eml: a folder with one file for each message, ID.eml, byte for byte as Gmail had
 An export that was interrupted goes on: files that are there in the right size are
 left alone.
 
-Messages whose body is not stored are left out, and counted.
+Messages whose body is not stored, or is damaged on the disk, are left out, and counted.
 
 Exit codes: 0 exported, 1 failed or something is missing or damaged, 2 wrong usage
 or settings, 130 interrupted.`,
@@ -148,7 +148,7 @@ func (f exportFlags) report(cmd *cobra.Command, g *globals, r export.Result) err
 		problems = append(problems, fmt.Errorf("of %d messages no body is stored, and they were left out: %s; headroom messages get --raw says why of each", n, few(r.Missing.IDs, n)))
 	}
 	if n := r.Damaged.Count; n > 0 {
-		problems = append(problems, fmt.Errorf("%d messages are not what was stored, and were written as they are: %s; bring the blob folder back from a backup", n, few(r.Damaged.IDs, n)))
+		problems = append(problems, fmt.Errorf("%d messages are damaged on the disk, and were left out: %s; run: headroom store check --repair", n, few(r.Damaged.IDs, n)))
 	}
 	return errors.Join(problems...)
 }

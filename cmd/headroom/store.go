@@ -9,9 +9,9 @@ import (
 func newStore(g *globals) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "store",
-		Short:   "See to the store",
-		Example: "  headroom store take-queues",
-	}, newStoreTakeQueues(g))
+		Short:   "Check and repair the store, and let it have its queues",
+		Example: "  headroom store check",
+	}, newStoreCheck(g), newStoreTakeQueues(g))
 }
 
 func newStoreTakeQueues(g *globals) *cobra.Command {

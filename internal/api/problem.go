@@ -22,6 +22,9 @@ func (a *API) problem(ctx context.Context, err error, within time.Duration) erro
 	switch {
 	case status == http.StatusGatewayTimeout:
 		return huma.NewError(status, fmt.Sprintf("no answer within %s; ask again, or for less at once", within))
+	case errors.Is(err, jobs.ErrDamaged): // somebody has to act, and the text says how
+		a.opts.Log.Error("a stored body is damaged", zap.Error(err))
+		return huma.NewError(status, err.Error())
 	case status != http.StatusInternalServerError:
 		return huma.NewError(status, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

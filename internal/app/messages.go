@@ -54,7 +54,7 @@ func OpenMessage(ctx context.Context, cfg config.Config, s *store.Store, email, 
 	}
 	raw, err := s.Blob(ctx, m.SHA256)
 	if errors.Is(err, jobs.ErrNotFound) {
-		return jobs.Message{}, nil, missing("the body of message %q of %s is missing in the blob folder (%s); bring the folder back from a backup", id, m.Account, m.SHA256)
+		return jobs.Message{}, nil, missing("the body of message %q of %s is missing in the blob folder (%s); run: headroom store check --repair", id, m.Account, m.SHA256)
 	}
 	return m, raw, err
 }
@@ -111,7 +111,7 @@ func openAttachment(ctx context.Context, s *store.Store, m jobs.Message, part st
 func openPart(ctx context.Context, s *store.Store, m jobs.Message, sum string) (io.ReadCloser, error) {
 	content, err := s.Blob(ctx, sum)
 	if errors.Is(err, jobs.ErrNotFound) {
-		return nil, missing("the content of message %q of %s is missing in the blob folder (%s); bring the folder back from a backup", m.ID, m.Account, sum)
+		return nil, missing("the content of message %q of %s is missing in the blob folder (%s); run: headroom store check --repair", m.ID, m.Account, sum)
 	}
 	return content, err
 }

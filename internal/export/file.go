@@ -38,15 +38,10 @@ func EMLFolder(ctx context.Context, o Options, folder string) (Result, error) {
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && info.Size() == m.Size {
 			return errPresent
 		}
-		damaged := error(nil)
-		err := whole(path, false, func(f *os.File) error {
+		return whole(path, false, func(f *os.File) error {
 			_, err := io.Copy(f, raw)
-			if errors.Is(err, errDamaged) {
-				damaged, err = err, nil
-			}
 			return err
 		})
-		return errors.Join(err, damaged)
 	})
 }
 

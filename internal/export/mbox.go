@@ -36,8 +36,7 @@ type mbox struct {
 	r *bufio.Reader
 }
 
-// write writes one message. It goes on to the end with one that is damaged, so
-// that the next one is readable.
+// write writes one message.
 func (b *mbox) write(m jobs.Message, raw io.Reader) error {
 	b.r.Reset(raw)
 	end := b.lineEnd()

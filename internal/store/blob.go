@@ -65,7 +65,10 @@ func (b blobs) put(fill func(io.Writer) error) (sha string, err error) {
 	sha = hex.EncodeToString(d.sum.Sum(nil))
 	path := b.path(sha)
 	if info, err := os.Stat(path); err == nil && info.Size() == d.size {
-		return sha, nil
+		// It may belong to no row by now: it is as good as new.
+		if now := time.Now(); os.Chtimes(path, now, now) == nil {
+			return sha, nil
+		}
 	}
 	if err := b.folder(filepath.Dir(path)); err != nil {
 		return "", err
@@ -204,7 +207,9 @@ func (s *Store) PutBlob(ctx context.Context, fill func(io.Writer) error) (sha st
 }
 
 // Blob opens a raw message by the SHA-256 that [Store.PutBlob] returned; the
-// caller closes it. The error is [jobs.ErrNotFound] when there is none.
+// caller closes it. The error is [jobs.ErrNotFound] when there is none, and
+// [jobs.ErrDamaged] when the file has other content than was stored, which is known
+// before anything of it is served.
 func (s *Store) Blob(ctx context.Context, sha string) (io.ReadCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -219,7 +224,40 @@ func (s *Store) Blob(ctx context.Context, sha string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open blob: %w", err)
 	}
+	if _, err := verify(ctx, f, sha); err != nil {
+		return nil, errors.Join(fmt.Errorf("blob %s: %w", sha, err), f.Close())
+	}
 	return f, nil
+}
+
+// verify reads a blob and goes back to its start. The error is [jobs.ErrDamaged] if it
+// has another hash, or cannot be read to its end.
+func verify(ctx context.Context, f *os.File, sha string) (size int64, err error) {
+	sum := sha256.New()
+	size, err = io.Copy(sum, &cancelled{ctx, f})
+	switch {
+	case ctx.Err() != nil:
+		return size, ctx.Err()
+	case err != nil: // a broken disk, or a folder of that name
+		return size, fmt.Errorf("%w: %w", jobs.ErrDamaged, err)
+	case hex.EncodeToString(sum.Sum(nil)) != sha:
+		return size, fmt.Errorf("%w: its %d bytes are not those that were stored; run: headroom store check --repair", jobs.ErrDamaged, size)
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return size, err
+}
+
+// cancelled is a reader that ends with a context.
+type cancelled struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (c *cancelled) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.from.Read(p)
 }
 
 // validHash refuses what is not a SHA-256 in lower-case hex.

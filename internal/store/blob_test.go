@@ -65,9 +65,14 @@ func TestAnExistingBlobIsNotWrittenAgain(t *testing.T) {
 	if err := os.Chtimes(file, old, old); err != nil {
 		t.Fatal(err)
 	}
+	before := must[os.FileInfo](t)(os.Stat(file))
 	must[string](t)(putBlob(t.Context(), s, []byte("once")))
-	if info := must[os.FileInfo](t)(os.Stat(file)); !info.ModTime().Equal(old) {
-		t.Errorf("the file was written again at %s", info.ModTime())
+	info := must[os.FileInfo](t)(os.Stat(file))
+	if !os.SameFile(before, info) {
+		t.Error("the file was written again")
+	}
+	if time.Since(info.ModTime()) > hour { // or a check would take it for one without a row
+		t.Errorf("the file is of %s, want as good as new", info.ModTime())
 	}
 	if err := os.Truncate(file, 2); err != nil {
 		t.Fatal(err)

@@ -124,5 +124,5 @@ func holdsOnly(dir string, ours func(name string) bool) bool {
 
 // isBlobFolder reports whether a name is that of a folder in the root of blobs.
 func isBlobFolder(name string) bool {
-	return name == "tmp" || len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
+	return name == "tmp" || name == damagedFolder || isShard(name)
 }
