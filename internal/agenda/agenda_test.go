@@ -220,3 +220,51 @@ func TestAThinTombstoneCancelsItsOccurrence(t *testing.T) {
 		}
 	}
 }
+
+// Files have what other readers take, each line that some read otherwise left out.
+func TestFilesForOtherReaders(t *testing.T) {
+	const (
+		daily     = "2026-12-01T09:00:00+01:00"
+		exception = `{"id":%q,"recurringEventId":"m","updated":"x","originalStartTime":{"dateTime":"2026-12-02T08:00:00Z"},"start":{"dateTime":"2026-12-02T12:00:00Z"},"end":{"dateTime":"2026-12-02T13:00:00Z"}%s}`
+		cancelled = `{"id":"m_x","recurringEventId":"m","status":"cancelled","originalStartTime":{"dateTime":"2026-12-02T08:00:00Z"}}`
+	)
+	for _, row := range []struct {
+		name, zone string
+		events     []string
+		has, lacks []string
+	}{
+		{"an exception has the UID of its series", "UTC", []string{series(daily, "Europe/Berlin", "RRULE:FREQ=DAILY;COUNT=3"), fmt.Sprintf(exception, "m_20261202T080000Z", "")},
+			[]string{"RECURRENCE-ID;TZID=Europe/Berlin:20261202T090000\r\n"}, []string{"m_20261202T080000Z@google.com", "EXDATE"}},
+		{"an exception takes place although its series leaves it out", "UTC",
+			[]string{series(daily, "Europe/Berlin", "RRULE:FREQ=DAILY;COUNT=3", "EXDATE;TZID=Europe/Berlin:20261202T090000,20261203T090000"), fmt.Sprintf(exception, "m_1", ""), cancelled},
+			[]string{"EXDATE;TZID=Europe/Berlin:20261203T090000\r\n"}, []string{"EXDATE;TZID=Europe/Berlin:20261202T090000"}},
+		{"of twins one stands", "UTC",
+			[]string{series(daily, "Europe/Berlin", "RRULE:FREQ=DAILY;COUNT=3"), fmt.Sprintf(exception, "m_1", `,"summary":"first"`), fmt.Sprintf(exception, "m_2", `,"sequence":2,"summary":"second"`)},
+			[]string{"SUMMARY:second"}, []string{"SUMMARY:first"}},
+		{"a date is left out once", "UTC", []string{series(daily, "Europe/Berlin", "RRULE:FREQ=DAILY;COUNT=3", "EXDATE:20261202T080000Z"), cancelled},
+			[]string{"EXDATE;TZID=Europe/Berlin:20261202T090000\r\nRRULE"}, nil},
+		{"two rules", "UTC", []string{series(daily, "UTC", "RRULE:FREQ=DAILY;COUNT=2", "RRULE:FREQ=WEEKLY")},
+			[]string{"RRULE:FREQ=WEEKLY\r\n", "RDATE:20261202T080000Z\r\n"}, []string{"DAILY"}},
+		{"no zone that moves series in UTC", "Europe/Berlin", []string{series(daily, "UTC", "RRULE:FREQ=DAILY")}, nil, []string{"X-WR-TIMEZONE"}},
+		{"a zone that moves nothing", "Europe/Berlin", []string{series(daily, "Europe/Berlin", "RRULE:FREQ=DAILY")}, []string{"X-WR-TIMEZONE;VALUE=TEXT:Europe/Berlin"}, nil},
+		{"no zone that nobody knows", "UTC+05:30", nil, []string{"BEGIN:VTIMEZONE"}, []string{"X-WR-TIMEZONE"}},
+		{"a series of nothing", "UTC", []string{series(daily, "UTC", "RRULE:FREQ=DAILY;COUNT=1", "EXDATE:20261201T080000Z")}, nil, []string{"VEVENT"}},
+		{"a rule of nothing", "UTC", []string{series(daily, "UTC", "RRULE:FREQ=DAILY;INTERVAL=0;BYMONTH=2;BYMONTHDAY=30")}, []string{"VEVENT"}, []string{"RRULE", "RDATE"}},
+		{"no interval of nothing", "UTC", []string{series(daily, "UTC", "RRULE:FREQ=DAILY;INTERVAL=0;COUNT=2")}, []string{"RRULE:FREQ=DAILY;COUNT=2\r\n"}, nil},
+		{"series of days within days", "UTC", []string{`{"id":"m","start":{"date":"2026-12-01"},"recurrence":["RRULE:FREQ=SECONDLY;BYDAY=MO"]}`}, []string{"RRULE:FREQ=DAILY;BYDAY=MO\r\n"}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ics := written(t, agenda.New(jobs.Calendar{ID: "c", TimeZone: row.zone}, stored(t, row.events...)))
+			for _, text := range row.has {
+				if !strings.Contains(ics, text) {
+					t.Errorf("it lacks %q:\n%s", text, ics)
+				}
+			}
+			for _, text := range row.lacks {
+				if strings.Contains(ics, text) {
+					t.Errorf("it has %q:\n%s", text, ics)
+				}
+			}
+		})
+	}
+}

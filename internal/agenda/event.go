@@ -92,6 +92,7 @@ func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 		e.zone = e.start.location()
 	}
 	a.readLists(e)
+	e.stored.JSON = nil // it is read, and there are many
 	return e, nil
 }
 

@@ -89,9 +89,10 @@ func (s *series) rule(w *walk, text string, first, from, to time.Time) (times, e
 	if !reachable(option) {
 		return nil, nil
 	}
-	if option.Freq > rrule.DAILY {
-		// The library goes through days that a rule leaves out second by second.
-		days, err := w.rule(text, daysOnly(option))
+	if option.Freq >= rrule.DAILY && limitsDays(option) {
+		// The library goes through days that a rule leaves out one by one or even second
+		// by second, and cannot be stopped before it finds one. By years it is quick.
+		days, err := w.rule(text, daysOnly(option, rrule.YEARLY))
 		if err != nil {
 			return nil, err
 		}
@@ -149,12 +150,24 @@ func (s *series) daysOf(w *walk, text string, option *rrule.ROption, from time.T
 	}
 }
 
-// daysOnly is the rule of the days on which a rule may have something.
-func daysOnly(o *rrule.ROption) *rrule.ROption {
-	return &rrule.ROption{
-		Freq: rrule.DAILY, Dtstart: wholeDay(o.Dtstart), Until: o.Until, Wkst: o.Wkst,
-		Bymonth: o.Bymonth, Bymonthday: o.Bymonthday, Byyearday: o.Byyearday, Byweekno: o.Byweekno, Byweekday: o.Byweekday,
+// limitsDays reports whether a rule of days, or within days, leaves out days. One that is
+// limited to months only always finds some.
+func limitsDays(o *rrule.ROption) bool {
+	return len(o.Bymonthday)+len(o.Byyearday)+len(o.Byweekno)+len(o.Byweekday) > 0
+}
+
+// daysOnly is the rule of the days on which a rule of days, or within days, may have
+// something. Which weekday of a month it is does not count there.
+func daysOnly(o *rrule.ROption, frequency rrule.Frequency) *rrule.ROption {
+	week := []rrule.Weekday{rrule.MO, rrule.TU, rrule.WE, rrule.TH, rrule.FR, rrule.SA, rrule.SU}
+	days := &rrule.ROption{
+		Freq: frequency, Dtstart: wholeDay(o.Dtstart), Until: o.Until, Wkst: o.Wkst,
+		Bymonth: o.Bymonth, Bymonthday: o.Bymonthday, Byyearday: o.Byyearday, Byweekno: o.Byweekno,
 	}
+	for _, day := range o.Byweekday {
+		days.Byweekday = append(days.Byweekday, week[day.Day()])
+	}
+	return days
 }
 
 func wholeDay(t time.Time) time.Time { return t.Truncate(24 * time.Hour) }

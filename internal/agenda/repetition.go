@@ -128,7 +128,7 @@ func byDays(o *rrule.ROption) *rrule.ROption {
 	if perDay < max(1, o.Interval) || o.Count > 0 || len(o.Byhour)+len(o.Byminute)+len(o.Bysecond)+len(o.Bysetpos) > 0 {
 		return o
 	}
-	daily := daysOnly(o)
+	daily := daysOnly(o, rrule.DAILY)
 	daily.Dtstart = time.Time{}
 	return daily
 }
