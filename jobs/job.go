@@ -44,14 +44,33 @@ func (s State) Terminal() bool {
 func (s State) Live() bool { return s != Paused && !s.Terminal() }
 
 // Account is one Google user whose data is synced. Quota is counted by
-// (Project, Email).
+// (Project, QuotaUser).
 type Account struct {
 	Email     string    `json:"email"`
 	Project   string    `json:"project"`         // a Google Cloud project named in the settings
 	Tenant    string    `json:"tenant"`          // whose share of the quota it has
 	Class     string    `json:"class,omitempty"` // of priority, named in the settings; the tenant's if empty
 	CreatedAt time.Time `json:"created_at"`
+
+	// Mailbox is the address by which Google names the mailbox; empty until its first
+	// answer. Where it is another than Email, the account is an alias.
+	Mailbox string `json:"mailbox,omitempty"`
+	// SharedWith are the other accounts of the same mailbox; only where one account was
+	// asked for.
+	SharedWith []string `json:"shared_with,omitempty"`
 }
+
+// QuotaUser is the user whose quota the account's calls are counted in: one for each
+// mailbox, by whatever names it is known.
+func (a Account) QuotaUser() string {
+	if a.Mailbox != "" {
+		return a.Mailbox
+	}
+	return a.Email
+}
+
+// Alias reports whether the account is another name of a mailbox.
+func (a Account) Alias() bool { return a.Mailbox != "" && a.Mailbox != FoldAddress(a.Email) }
 
 // Checkpoint is how far a backfill has come in its listing. Which of the listed
 // ids are done stands beside it, one row each.

@@ -38,19 +38,26 @@ func (s *slice) list(ctx, calls context.Context) *ending {
 }
 
 func (s *slice) profile(ctx, calls context.Context) *ending {
-	var profile jobs.Profile
-	err := s.call(calls, nil, func(ctx context.Context) (err error) {
-		profile, err = s.box.Profile(ctx)
-		return err
-	})
-	if err != nil {
-		return endingOfCall(ctx, calls, fmt.Errorf("profile of %s: %w", s.job.Account, err), time.Now())
+	profile, end := s.askProfile(ctx, calls)
+	if end != nil {
+		return end
 	}
 	if err := s.opts.Store.SaveProfile(ctx, s.ref, profile); err != nil {
 		return breaks(fmt.Errorf("save profile of %s: %w", s.job.Account, err))
 	}
 	s.job.Checkpoint.HistoryID = cmp.Or(s.job.Checkpoint.HistoryID, profile.HistoryID)
-	return nil
+	return s.contact(ctx, profile)
+}
+
+func (s *slice) askProfile(ctx, calls context.Context) (profile jobs.Profile, end *ending) {
+	err := s.call(calls, nil, func(ctx context.Context) (err error) {
+		profile, err = s.box.Profile(ctx)
+		return err
+	})
+	if err != nil {
+		return profile, endingOfCall(ctx, calls, fmt.Errorf("profile of %s: %w", s.job.Account, err), time.Now())
+	}
+	return profile, nil
 }
 
 // readLabels records the mailbox's labels, whose names people see. Without them

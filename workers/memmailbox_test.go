@@ -89,7 +89,7 @@ func (b *memMailbox) made(call string) int {
 }
 
 func (b *memMailbox) Profile(ctx context.Context) (jobs.Profile, error) {
-	return jobs.Profile{Email: ann, Messages: int64(cmp.Or(b.promised, b.n)), HistoryID: 77}, b.call(ctx, "profile")
+	return jobs.Profile{Messages: int64(cmp.Or(b.promised, b.n)), HistoryID: 77}, b.call(ctx, "profile")
 }
 
 func (b *memMailbox) List(ctx context.Context, search jobs.Search, token string) (jobs.Page, error) {

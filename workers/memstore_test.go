@@ -362,7 +362,11 @@ func (m *memStore) Account(ctx context.Context, email string) (jobs.Account, err
 	if m.jobs[jobs.BackfillID(email)] == nil || email == "stranger@example.com" {
 		return jobs.Account{}, jobs.ErrNotFound
 	}
-	return jobs.Account{Email: email, Project: "p"}, nil
+	return jobs.Account{Email: email, Project: "p", Mailbox: email}, nil
+}
+
+func (m *memStore) NoteMailbox(context.Context, jobs.TaskRef, string) ([]string, error) {
+	return nil, nil
 }
 
 // Charge implements workers.Store; nothing here has shares.

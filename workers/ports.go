@@ -29,6 +29,9 @@ type Store interface {
 	// SaveProfile pins the profile's history id, unless one is pinned, and
 	// notes how many messages to expect.
 	SaveProfile(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) error
+	// NoteMailbox notes the address by which Google names the account's mailbox, and
+	// returns the other accounts that are known to have the same one.
+	NoteMailbox(ctx context.Context, ref jobs.TaskRef, address string) (others []string, err error)
 	// AddListed adds one page of ids and moves the listing behind it.
 	AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (jobs.Job, error)
 	// RestartListing moves the listing back to the top, and bounds it to what

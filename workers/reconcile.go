@@ -41,6 +41,9 @@ func (s *slice) beginSnapshot(ctx, calls context.Context) (c jobs.Cursor, end *e
 	if err != nil {
 		return c, endingOfCall(ctx, calls, fmt.Errorf("profile of %s: %w", s.job.Account, err), time.Now())
 	}
+	if end := s.contact(ctx, profile); end != nil {
+		return c, end
+	}
 	if _, err = s.opts.Store.BeginSnapshot(ctx, s.ref, profile); err != nil {
 		return c, breaks(err)
 	}

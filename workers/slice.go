@@ -35,6 +35,7 @@ type slice struct {
 	*handler
 	job      jobs.Job // the row as last returned
 	ref      jobs.TaskRef
+	user     jobs.Account
 	box      Mailbox
 	patient  Mailbox   // the same, for calls that may wait longer in place
 	threads  int       // get a thread from so many of its messages on; 0: never
@@ -162,6 +163,7 @@ func (s *slice) work(ctx context.Context) (end ending) {
 	if err != nil {
 		return *breaks(fmt.Errorf("account %s of job %s: %w", s.job.Account, s.job.ID, err))
 	}
+	s.user = account
 	calls, done := s.callContext(ctx)
 	defer done()
 	calls = quota.WithTally(calls, &s.spent)

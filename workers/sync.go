@@ -61,6 +61,9 @@ type Historian interface {
 // sync reads the mailbox's history to its end; what it leaves to be fetched is
 // on the job's list then. It returns nil when the list is complete.
 func (s *slice) sync(ctx, calls context.Context) *ending {
+	if end := s.firstContact(ctx, calls); end != nil {
+		return end
+	}
 	s.watchMail(ctx, calls)
 	cursor, err := s.opts.Store.BeginSync(ctx, s.ref)
 	if errors.Is(err, jobs.ErrNoCursor) {

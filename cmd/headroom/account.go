@@ -2,9 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"strings"
 
 	"headroom/internal/app"
+	"headroom/internal/store"
 	"headroom/internal/term"
 	"headroom/jobs"
 
@@ -14,9 +17,9 @@ import (
 func newAccount(g *globals) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "account",
-		Short:   "Add, assign and list the Google users whose data is fetched",
+		Short:   "Add, assign, show and list the Google users whose data is fetched",
 		Example: "  headroom account list",
-	}, newAccountAdd(g), newAccountSet(g), newAccountList(g))
+	}, newAccountAdd(g), newAccountSet(g), newAccountShow(g), newAccountList(g))
 }
 
 // assignment is what the flags say of an account's shares.
@@ -72,7 +75,9 @@ func newAccountAdd(g *globals) *cobra.Command {
 		Use:   "add EMAIL --project PROJECT",
 		Short: "Add an account",
 		Long: `Add a Google user to the store. Its quota is counted in the Google Cloud
-project PROJECT, which the settings must name.
+project PROJECT, which the settings must name. An account may be another name of a
+mailbox that is there already: that is told, here where it is known and else in the
+log and by account show, after Google's first answer.
 
 Exit codes: 0 added, 1 failed (the account exists), 2 wrong usage or settings (the
 project is unknown).`,
@@ -99,12 +104,55 @@ project is unknown).`,
 			}
 			cmd.Printf("added %s in project %s\nstart its backfill with: headroom backfill start %s\n",
 				account.Email, account.Project, account.Email)
+			if len(account.SharedWith) > 0 {
+				cmd.PrintErrf("headroom: its mailbox is there already, as %s: its messages will be stored for each, and they share one quota\n",
+					strings.Join(account.SharedWith, ", "))
+			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&project, "project", "", "Google Cloud project, by its name in the settings")
 	as = assignment(cmd)
 	return cmd
+}
+
+func newAccountShow(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show EMAIL",
+		Short: "Show an account, and the address of its mailbox",
+		Long: `Show one account: its Google Cloud project, tenant and priority class, the address
+by which Google names its mailbox, and the other accounts of the same mailbox. One
+mailbox has one quota, by whatever names it is known.
+
+Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
+		Example: "  headroom account show ann@example.com",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withAccount(cmd, g, args[0], func(_ context.Context, _ *store.Store, a jobs.Account) error {
+				if g.json {
+					return printJSON(cmd, a)
+				}
+				w := term.NewGrid(cmd.OutOrStdout(), 2)
+				w.Row("account", a.Email)
+				w.Row("project", a.Project)
+				w.Row("tenant", a.Tenant)
+				w.Row("class", cmp.Or(a.Class, term.None))
+				w.Row("added", term.Time(a.CreatedAt))
+				mailbox := a.Mailbox
+				switch {
+				case mailbox == "":
+					mailbox = "not known before Google's first answer"
+				case a.Alias():
+					mailbox += "; " + a.Email + " is another name of it, and its quota is counted there"
+				}
+				w.Row("mailbox", mailbox)
+				if len(a.SharedWith) > 0 {
+					w.Row("shared with", strings.Join(a.SharedWith, ", "))
+				}
+				return w.Flush()
+			})
+		},
+	}
 }
 
 func newAccountList(g *globals) *cobra.Command {

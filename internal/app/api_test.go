@@ -211,7 +211,7 @@ func TestAPIAssignsAccounts(t *testing.T) {
 		got := ask[jobs.Account](s, 200, "PATCH", "/accounts/Ann@example.com", step.body)
 		stored := ask[jobs.Account](s, 200, "GET", "/accounts/"+ann, nil)
 		got.CreatedAt, stored.CreatedAt = time.Time{}, time.Time{}
-		if got != step.want || stored != step.want {
+		if !cmp.Equal(got, step.want) || !cmp.Equal(stored, step.want) {
 			t.Errorf("after %v the account is %+v, stored %+v, want %+v", step.body, got, stored, step.want)
 		}
 	}

@@ -119,6 +119,12 @@ func (r *rig) run(roles ...app.Role) *app.App {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.runApp(a)
+	return a
+}
+
+// runApp runs a process until the test ends.
+func (r *rig) runApp(a *app.App) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -133,7 +139,6 @@ func (r *rig) run(roles ...app.Role) *app.App {
 			r.t.Error("Run did not return within a minute")
 		}
 	})
-	return a
 }
 
 func (r *rig) startBackfill() { r.startBackfillOf(ann) }

@@ -142,7 +142,7 @@ const day = 24 * time.Hour
 // time says how long the units take where nobody else spends any: at the ceiling of
 // the user's limits and the project's, the day's budget, and a user's bytes of a day.
 func (s *survey) time(p *Priced, project quota.Project, bytes *Figure) error {
-	caller := quota.Caller{Project: s.account.Project, User: s.account.Email, Lane: quota.Backfill}
+	caller := quota.Caller{Project: s.account.Project, User: s.account.QuotaUser(), Lane: quota.Backfill}
 	takes := func(limit string, amount int64, per time.Duration, rate float64) {
 		seconds := float64(amount) / rate * per.Seconds() / float64(max(1, s.Scale))
 		if seconds > p.Seconds {

@@ -18,6 +18,10 @@ func KnownAccount(ctx context.Context, cfg config.Config, s *store.Store, email 
 	if errors.Is(err, jobs.ErrNotFound) {
 		return jobs.Account{}, unknownAccount(cfg, email)
 	}
+	if err != nil {
+		return jobs.Account{}, err
+	}
+	account.SharedWith, err = s.SameMailbox(ctx, account)
 	return account, err
 }
 

@@ -84,7 +84,7 @@ func addAccount(ctx context.Context, cfg config.Config, s *store.Store, email, p
 	if err != nil {
 		return jobs.Account{}, err
 	}
-	return s.Account(ctx, email)
+	return KnownAccount(ctx, cfg, s, email)
 }
 
 func knownProject(cfg config.Config, project string) error {

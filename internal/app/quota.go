@@ -35,7 +35,8 @@ type QuotaReader struct {
 }
 
 // subject is what is asked about: an account, or a whole project.
-type subject struct{ account, project string }
+// User is whom the account's calls are counted for: its mailbox.
+type subject struct{ account, project, user string }
 
 // ReadQuota opens a reader for an account or a project; what has an @ is an
 // account. The project of an account that is not in the store must be named. The
@@ -89,11 +90,13 @@ func (r *QuotaReader) find(ctx context.Context, cfg config.Config, name, project
 		if err != nil {
 			return s, &UnknownNameError{error: err}
 		}
-		s = subject{email, project}
+		s = subject{email, project, email}
 		if s.project == "" {
-			if s.project, err = r.projectOf(ctx, cfg, email); err != nil {
+			account, err := r.account(ctx, cfg, email)
+			if err != nil {
 				return s, err
 			}
+			s.project, s.user = account.Project, account.QuotaUser()
 		}
 	} else if project != "" && project != name {
 		return s, &UnknownNameError{error: fmt.Errorf("%s is no e-mail address; --project goes with one", name)}
@@ -104,16 +107,16 @@ func (r *QuotaReader) find(ctx context.Context, cfg config.Config, name, project
 	return s, nil
 }
 
-// projectOf looks an account's project up.
-func (r *QuotaReader) projectOf(ctx context.Context, cfg config.Config, email string) (string, error) {
+// account looks an account up.
+func (r *QuotaReader) account(ctx context.Context, cfg config.Config, email string) (jobs.Account, error) {
 	if r.store == nil {
-		return "", &UnknownNameError{unknownAccount(cfg, email), true}
+		return jobs.Account{}, &UnknownNameError{unknownAccount(cfg, email), true}
 	}
 	account, err := r.store.Account(ctx, email)
 	if errors.Is(err, jobs.ErrNotFound) {
-		return "", &UnknownNameError{fmt.Errorf("%w; or name the project whose quota it spends with --project", unknownAccount(cfg, email)), true}
+		return account, &UnknownNameError{fmt.Errorf("%w; or name the project whose quota it spends with --project", unknownAccount(cfg, email)), true}
 	}
-	return account.Project, err
+	return account, err
 }
 
 func named(projects map[string]quota.Project) string {

@@ -60,5 +60,5 @@ func scopeOf(ctx context.Context, cfg config.Config, target string, log *zap.Log
 	if err := knownProject(cfg, account.Project); err != nil {
 		return QuotaScope{}, fmt.Errorf("account %s: %w", account.Email, err)
 	}
-	return QuotaScope{Project: account.Project, Account: account.Email}, nil
+	return QuotaScope{Project: account.Project, Account: account.QuotaUser()}, nil
 }

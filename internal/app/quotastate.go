@@ -141,7 +141,7 @@ func (r *QuotaReader) waitingJobs(ctx context.Context) ([]WaitingJob, error) {
 
 func (r *QuotaReader) api(ctx context.Context, list *quota.PriceList) (a APIQuota, at time.Time, err error) {
 	a = APIQuota{API: list.API, Prices: list.Name, Waiting: []quota.Note{}}
-	c := quota.Caller{Project: r.subject.project, User: r.subject.account}
+	c := quota.Caller{Project: r.subject.project, User: r.subject.user}
 	looks := map[quota.Lane]quota.Decision{}
 	for _, c.Lane = range quota.Lanes {
 		if looks[c.Lane], err = r.ledger.Peek(ctx, c, list.API); err != nil {
@@ -269,7 +269,7 @@ func source(rule quota.LaneRule, ceiling, units int64, s quota.ScopeState) strin
 
 // addUser adds what only an account has.
 func (r *QuotaReader) addUser(ctx context.Context, a *APIQuota, now time.Time) error {
-	c := quota.Caller{Project: r.subject.project, User: r.subject.account, Lane: quota.Interactive}
+	c := quota.Caller{Project: r.subject.project, User: r.subject.user, Lane: quota.Interactive}
 	state, err := r.ledger.InFlight(ctx, c.Project, c.User, a.API)
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ type MailboxChange struct {
 	ExpirePageTokens   bool         `json:"expire_page_tokens,omitempty"`
 	ExpireAttachmentID bool         `json:"expire_attachment_ids,omitempty"`
 	RevokeAccessToken  bool         `json:"revoke_access_tokens,omitempty"`
+	Alias              []string     `json:"alias,omitempty"` // other addresses of the mailbox
 }
 
 // A NewMessage is a message to add: its bytes as text or, where they are no
@@ -91,6 +92,12 @@ func (s *Server) postMailbox(w http.ResponseWriter, r *http.Request) {
 	}
 	if change.Habits != nil {
 		if err := box.SetHabits(*change.Habits); err != nil {
+			sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
+			return
+		}
+	}
+	for _, alias := range change.Alias {
+		if err := s.AddAlias(box.email, alias); err != nil {
 			sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
 			return
 		}

@@ -50,8 +50,8 @@ func (g *Google) Calendar(ctx context.Context, a jobs.Account, lane quota.Lane, 
 	if err != nil {
 		return nil, fmt.Errorf("calendars of %s: %w", a.Email, err)
 	}
-	return &Calendar{google: g, account: clients, quotaUser: QuotaUser(a.Email),
-		caller: quota.Caller{Project: a.Project, User: a.Email, Lane: lane, MaxWait: maxWait}}, nil
+	return &Calendar{google: g, account: clients, quotaUser: QuotaUser(a.QuotaUser()),
+		caller: quota.Caller{Project: a.Project, User: a.QuotaUser(), Lane: lane, MaxWait: maxWait}}, nil
 }
 
 // QuotaUser is what tells Google whose quota a call of Calendar is to be charged

@@ -184,7 +184,7 @@ func (g *Google) Mailbox(ctx context.Context, a jobs.Account, lane quota.Lane, m
 	if err != nil {
 		return nil, fmt.Errorf("mailbox of %s: %w", a.Email, err)
 	}
-	caller := quota.Caller{Project: a.Project, User: a.Email, Lane: lane, MaxWait: maxWait}
+	caller := quota.Caller{Project: a.Project, User: a.QuotaUser(), Lane: lane, MaxWait: maxWait}
 	return &Mailbox{google: g, service: clients.service, client: clients.mail, caller: caller}, nil
 }
 

@@ -73,10 +73,10 @@ func (s *Store) AssignAccount(ctx context.Context, email string, tenant, class *
 	})
 }
 
-const selectAccount = "SELECT email, project, tenant, class, created_at FROM accounts "
+const selectAccount = "SELECT email, project, tenant, class, created_at, mailbox FROM accounts "
 
 func scanAccount(scan func(...any) error, a *jobs.Account) error {
-	err := scan(&a.Email, &a.Project, &a.Tenant, &a.Class, millis{&a.CreatedAt})
+	err := scan(&a.Email, &a.Project, &a.Tenant, &a.Class, millis{&a.CreatedAt}, &a.Mailbox)
 	a.Tenant = tenantOf(a.Tenant, a.Email)
 	return err
 }
