@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
 	"google.golang.org/api/gmail/v1"
 	"google.golang.org/api/option"
 
@@ -17,37 +19,57 @@ import (
 )
 
 // The Transport stands in front of calls that people wait for. They may use all
-// of a limit, and what they use is counted with what the backfill uses.
+// of a limit, and what they use is counted with what the backfill uses. This is what
+// a service should run: while Redis does not answer, people's calls go on within a
+// tenth of each limit, and headroom quota explain tells what was decided and why.
 func Example() {
 	addr, stop := exampleRedis()
 	defer stop()
-	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: addr}))
-	defer rdb.Close()
-	list, err := quota.LoadList("gmail-2026-05")
+	server := exampleGmail()
+	defer server.Close()
+
+	ctx, cancel := context.WithCancel(context.Background()) // of the service
+	list, err := quota.LoadList("gmail-2026-10")
 	if err != nil {
 		log.Fatal(err)
 	}
+	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: addr}))
+	defer rdb.Close()
+	if _, err := quota.Check(ctx, rdb); err != nil { // a Redis that forgets, or whose clock is off
+		log.Fatal(err)
+	}
+	journal := quota.NewJournal(quota.JournalOptions{Process: "mail-service"})
 	ledger, err := quota.NewLedger(quota.Options{
-		Redis:    rdb,
-		Projects: map[string]quota.Project{"my-project": {Lists: []*quota.PriceList{list}}},
+		Redis:      rdb,
+		Projects:   map[string]quota.Project{"my-project": {Lists: []*quota.PriceList{list}}},
+		FailOpen:   0.1, // divided by the number of processes that serve people
+		Journal:    journal,
+		Log:        zap.NewNop(),             // yours
+		Registerer: prometheus.NewRegistry(), // yours
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := exampleGmail()
-	defer server.Close()
-	service, err := gmail.NewService(context.Background(),
+	written := make(chan error, 1)
+	go func() { written <- journal.Run(ctx) }() // writes the rest when ctx ends
+	defer func() {
+		cancel()
+		if err := <-written; err != nil {
+			log.Fatal(err)
+		}
+	}()
+	service, err := gmail.NewService(ctx,
 		option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Ledger: ledger}}),
 		option.WithEndpoint(server.URL)) // without it, Google's own
 	if err != nil {
 		log.Fatal(err)
 	}
 
+	// For each request that somebody waits for:
 	caller := quota.Caller{Project: "my-project", User: "ann@example.com", Lane: quota.Interactive}
-	ctx := quota.WithCaller(context.Background(), caller)
-	message, err := service.Users.Messages.Get("me", "17").Context(ctx).Do()
+	message, err := service.Users.Messages.Get("me", "17").Context(quota.WithCaller(ctx, caller)).Do()
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
-		fmt.Printf("not sent: fits in %s\n", denied.RetryAfter)
+		fmt.Printf("not sent: %s, fits in %s\n", denied.Why(), denied.RetryAfter)
 		return
 	}
 	if err != nil {
@@ -64,8 +86,8 @@ func Example() {
 	}
 	// Output:
 	// hello
-	// project-minute: 20 of 1200000 units used
-	// user-minute: 20 of 6000 units used
+	// project-minute: 60 of 1200000 units used
+	// user-minute: 60 of 6000 units used
 }
 
 // A background lane is refused before its share of the limit is full. Whoever

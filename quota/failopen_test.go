@@ -120,7 +120,7 @@ func counted(t *testing.T, reg *prometheus.Registry, name string) (sum float64) 
 func TestNobodyGoesOnWithoutAReserve(t *testing.T) {
 	t.Parallel()
 	full := map[quota.Lane]quota.LaneSettings{quota.Backfill: {Ceiling: 1}}
-	for _, o := range []quota.Options{{FailOpen: 0}, {FailOpen: 1, Projects: map[string]quota.Project{"p": {Lanes: full}}}} {
+	for _, o := range []quota.Options{{FailOpen: quota.NoFailOpen}, {FailOpen: 1, Projects: map[string]quota.Project{"p": {Lanes: full}}}} {
 		project := o.Projects["p"]
 		project.Lists = []*quota.PriceList{gmailWith(t, 6000, 9000)}
 		o.Redis, o.Projects = nowhere(t), map[string]quota.Project{"p": project}
@@ -305,5 +305,45 @@ func TestImpatientCallersSayNothingAboutRedis(t *testing.T) {
 	server.Signal(syscall.SIGCONT)
 	if d, err := ledger.Take(t.Context(), annPerson, "gmail", 1); err != nil || d.Local || logged.Len() > 0 {
 		t.Errorf("got %+v, %v, logged %+v, want Redis to be asked", d, err, logged.All())
+	}
+}
+
+// TestZeroOptionsLetPeopleGoOn: a ledger with nothing but what is required lets
+// people in while Redis hangs, and holds the background.
+func TestZeroOptionsLetPeopleGoOn(t *testing.T) {
+	server, err := localredis.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	ledger, err := quota.NewLedger(quota.Options{Redis: newClient(t, server.Addr),
+		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, calls := mailServer(t)
+	service := gmailClient(t, url, &quota.Transport{Ledger: ledger})
+	read := func(lane quota.Lane) error {
+		_, err := service.Users.Messages.Get("me", "1").Context(quota.WithCaller(t.Context(), ann(lane))).Do()
+		return err
+	}
+	if err := read(quota.Interactive); err != nil {
+		t.Fatal(err)
+	}
+	server.Signal(syscall.SIGSTOP)
+	defer server.Signal(syscall.SIGCONT)
+	for i := range 3 {
+		if err := read(quota.Interactive); err != nil {
+			t.Errorf("call %d of a person while Redis hangs: %v", i+1, err)
+		}
+	}
+	if err := read(quota.Backfill); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("a backfill's call while Redis hangs: %v", err)
+	}
+	if calls.Load() != 4 {
+		t.Errorf("%d calls were sent, want a person's four", calls.Load())
+	}
+	if _, err := gmailClient(t, url, &quota.Transport{}).Users.GetProfile("me").Context(quota.WithCaller(t.Context(), ann(quota.Interactive))).Do(); err == nil {
+		t.Error("a transport without a ledger has sent a call")
 	}
 }

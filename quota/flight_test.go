@@ -27,7 +27,7 @@ func newCrowd(t *testing.T, rdb *redis.Client, processes, scale int, project quo
 	c := &crowd{t: t, now: time.Date(2026, 11, 29, 20, 10, 0, 0, time.UTC)}
 	prefix := ownPrefix(t)
 	for range processes {
-		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, KeyPrefix: prefix, Fresh: true, Scale: scale,
+		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, FailOpen: quota.NoFailOpen, KeyPrefix: prefix, Fresh: true, Scale: scale,
 			Projects: map[string]quota.Project{"p": project}})
 		if err != nil {
 			t.Fatal(err)

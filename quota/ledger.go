@@ -55,8 +55,9 @@ type Options struct {
 
 	// FailOpen is the share of each limit up to which this process lets interactive
 	// calls in by itself while Redis does not answer; never more than what the
-	// ceilings of the background lanes leave. 0: none. Each process counts for
-	// itself: where several serve people, a tenth is to be divided by their number.
+	// ceilings of the background lanes leave. 0: [DefaultFailOpen], so that people
+	// are not stopped by a Redis that hangs; [NoFailOpen]: none. Each process counts
+	// for itself: where several serve people, a tenth is to be divided by their number.
 	FailOpen float64
 
 	Log        *zap.Logger           // nothing is logged if nil
@@ -64,6 +65,12 @@ type Options struct {
 
 	noGuard bool // see WithoutGuard
 }
+
+// Values of [Options.FailOpen]: what stands for 0, and what stands for none.
+const (
+	DefaultFailOpen = 0.1
+	NoFailOpen      = -1
+)
 
 // A Ledger counts units in sliding windows that all callers of a Redis share. It
 // is safe for concurrent use by any number of goroutines, processes and hosts.
@@ -117,8 +124,13 @@ func NewLedger(o Options) (*Ledger, error) {
 	if o.Journal != nil {
 		l.journal, o.Journal.ledger = o.Journal, l
 	}
-	if !(o.FailOpen >= 0 && o.FailOpen <= 1) {
-		return nil, fmt.Errorf("quota: fail-open share %v is not from 0 to 1", o.FailOpen)
+	switch {
+	case o.FailOpen == 0:
+		o.FailOpen = DefaultFailOpen
+	case o.FailOpen == NoFailOpen:
+		o.FailOpen = 0
+	case !(o.FailOpen > 0 && o.FailOpen <= 1):
+		return nil, fmt.Errorf("quota: fail-open share %v is not above 0 and up to 1, nor NoFailOpen", o.FailOpen)
 	}
 	if o.noGuard {
 		l.buckets = buckets{width: exactWidth}

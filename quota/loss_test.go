@@ -55,7 +55,7 @@ func newTraffic(t *testing.T, rdb redis.UniversalClient) *traffic {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shutdown(context.WithoutCancel(t.Context())) })
-	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Scale: lossScale, Fresh: true,
+	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, FailOpen: quota.NoFailOpen, Scale: lossScale, Fresh: true,
 		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, lossLimit, 1_200_000)}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func portOf(addr string) string { return addr[len("127.0.0.1:"):] }
 func TestFirstUseHoldsTheBackground(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Scale: 15, KeyPrefix: fmt.Sprintf("%s:", t.Name()),
+		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, FailOpen: quota.NoFailOpen, Scale: 15, KeyPrefix: fmt.Sprintf("%s:", t.Name()),
 			Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}}})
 		if err != nil {
 			t.Fatal(err)

@@ -64,7 +64,7 @@ func newLedger(t testing.TB, rdb redis.UniversalClient, project quota.Project, s
 	t.Helper()
 	ledger, err := quota.NewLedger(quota.Options{
 		Redis: rdb, Projects: map[string]quota.Project{"p": project}, Scale: scale,
-		KeyPrefix: ownPrefix(t), Fresh: true,
+		KeyPrefix: ownPrefix(t), Fresh: true, FailOpen: quota.NoFailOpen,
 	})
 	if err != nil {
 		t.Fatal(err)

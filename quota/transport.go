@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"errors"
 	"net/http"
 	"time"
 )
@@ -39,6 +40,8 @@ type Transport struct {
 
 	queue queue
 }
+
+var errNoLedger = errors.New("quota: a Transport without a Ledger; nothing was sent")
 
 // Observation is what became of one request at the ledger.
 type Observation struct {
@@ -92,6 +95,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // price finds what a request costs its caller.
 func (t *Transport) price(r *http.Request, f *trip) (priced, error) {
+	if t.Ledger == nil {
+		return priced{send: r}, errNoLedger
+	}
 	c, ok := CallerFrom(f.ctx)
 	if !ok {
 		return priced{send: r}, ErrNoCaller

@@ -38,7 +38,7 @@ func newTripRig(t *testing.T, base http.RoundTripper) *tripRig {
 	rdb := newClient(t, realRedis.Addr)
 	rig := &tripRig{t: t, reg: prometheus.NewRegistry(), landed: new(atomic.Int64)}
 	rdb.AddHook(landHook{rig.landed})
-	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, KeyPrefix: ownPrefix(t), Fresh: true, Registerer: rig.reg,
+	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, FailOpen: quota.NoFailOpen, KeyPrefix: ownPrefix(t), Fresh: true, Registerer: rig.reg,
 		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 100, 100_000)}}}})
 	if err != nil {
 		t.Fatal(err)

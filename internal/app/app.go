@@ -139,7 +139,7 @@ func (a *App) assemble(ctx context.Context) error {
 	journal := quota.NewJournal(quota.JournalOptions{Process: processName(), Registerer: a.opts.Registry})
 	ledger := quota.Options{
 		Redis: a.redis.ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
-		Fresh: a.opts.FreshRedis, FailOpen: a.cfg.Quota.FailOpen, Journal: journal, Log: a.opts.Log, Registerer: a.opts.Registry,
+		Fresh: a.opts.FreshRedis, FailOpen: failOpen(a.cfg), Journal: journal, Log: a.opts.Log, Registerer: a.opts.Registry,
 	}
 	if a.opts.LedgerFunc != nil {
 		a.opts.LedgerFunc(&ledger)
@@ -328,3 +328,11 @@ func (a *App) Store() *store.Store { return a.store }
 
 // Ledger is the process' ledger, for callers of their own beside the workers.
 func (a *App) Ledger() *quota.Ledger { return a.ledger }
+
+// failOpen is the share of the settings, where 0 stands for none.
+func failOpen(cfg config.Config) float64 {
+	if cfg.Quota.FailOpen == 0 {
+		return quota.NoFailOpen
+	}
+	return cfg.Quota.FailOpen
+}
