@@ -90,7 +90,7 @@ type Enqueuer interface {
 type Queue struct {
 	Client  Enqueuer
 	Name    string        // see [QueueName]
-	Timeout time.Duration // bound on one slice's run; one minute if zero
+	Timeout time.Duration // bound on one slice's run; [DefaultTaskTimeout] if zero
 }
 
 // Put enqueues the task of a slice. A task that exists already is what was
@@ -102,7 +102,7 @@ func (q *Queue) Put(ctx context.Context, ref TaskRef) error {
 	}
 	timeout := q.Timeout
 	if timeout == 0 {
-		timeout = time.Minute
+		timeout = DefaultTaskTimeout
 	}
 	_, err = q.Client.EnqueueContext(ctx, asynq.NewTask(TaskType, payload),
 		asynq.TaskID(ref.TaskID()), asynq.Queue(q.Name), asynq.MaxRetry(Unlimited), asynq.Timeout(timeout))

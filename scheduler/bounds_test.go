@@ -55,7 +55,7 @@ func own(t *testing.T, s *memStore, c *clock, work func(*jobs.Job)) {
 func watch(t *testing.T, d time.Duration, s *memStore, q *memQueue, c *clock, schedule cron.Schedule) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	runWith(t, d, scheduler.Options{Store: s, Queue: q, Schedule: schedule, Log: zap.NewNop(), Registerer: reg, NowFunc: c.now})
+	runWith(t, d, scheduler.Options{TaskTimeout: time.Minute, Store: s, Queue: q, Schedule: schedule, Log: zap.NewNop(), Registerer: reg, NowFunc: c.now})
 	return reg
 }
 

@@ -22,7 +22,7 @@ const DefaultSpec = "@every 2s"
 const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultLease       = 5 * time.Second
-	DefaultTaskTimeout = time.Minute
+	DefaultTaskTimeout = jobs.DefaultTaskTimeout
 
 	rescuesAtATime = 8               // jobs that a tick looks at side by side
 	lookAgain      = 2 * time.Second // to the next tick, where one has seen what may be lost

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"headroom/jobs"
 	"headroom/quota"
 )
 
@@ -45,7 +46,7 @@ type Options struct {
 	InFlight      int           // messages of one account fetched at once; 7 if zero
 	SliceTime     time.Duration // how long a slice starts new work; 5s if zero
 	Lease         time.Duration // how long a dead owner keeps a job; 5s if zero
-	TaskTimeout   time.Duration // bound on a slice's whole run, for a fetch that drags on; 1m, or thrice SliceTime, if zero
+	TaskTimeout   time.Duration // bound on a slice's whole run; if zero, so long that the slowest fetch ends by itself
 	ParseTime     time.Duration // bound on parsing one message; 5s if zero
 	FailureBudget int           // failures in a row without progress before a job fails; 20 if zero
 
@@ -63,7 +64,9 @@ type Options struct {
 
 // DefaultTaskTimeout bounds the whole run of a slice that starts new work for
 // sliceTime.
-func DefaultTaskTimeout(sliceTime time.Duration) time.Duration { return max(time.Minute, 3*sliceTime) }
+func DefaultTaskTimeout(sliceTime time.Duration) time.Duration {
+	return max(jobs.DefaultTaskTimeout, 3*sliceTime)
+}
 
 // withDefaults returns o with its zero fields filled, or everything that is
 // wrong with it.

@@ -30,7 +30,7 @@ func TestASliceTakesAtMostHalfOfItsTasksTime(t *testing.T) {
 // counts against its item only.
 func TestAFetchThatDragsOnIsCutOffBeforeItsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newRig(t, &memMailbox{n: 3, slow: time.Hour})
+		b := newRig(t, &memMailbox{n: 3, slow: time.Hour}, func(o *Options) { o.TaskTimeout = time.Minute })
 		b.store.messages[ann+"/m9"] = jobs.Message{Account: ann, ID: "m9"} // which proves that Google works
 		started := time.Now()
 		if err := b.slice(b.ref); err != nil {
@@ -48,6 +48,22 @@ func TestAFetchThatDragsOnIsCutOffBeforeItsTask(t *testing.T) {
 		}
 		if f := b.store.failure(b.ref.Job, "m1"); f.Attempts != 5 || !strings.Contains(f.Reason, "deadline exceeded") {
 			t.Errorf("failure = %+v, want 5 attempts, the deadline", f)
+		}
+	})
+}
+
+// A message has as long as it makes progress, however many slices' time that is.
+func TestASlowMessageIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRig(t, &memMailbox{n: 3, slow: 20 * time.Minute})
+		row := b.toEnd()
+		if row.State != jobs.Completed || row.Progress.Stored != 3 {
+			t.Errorf("row = %+v, want all 3", row)
+		}
+		for call, n := range b.box.times {
+			if strings.HasPrefix(call, "get") && n != 1 {
+				t.Errorf("%s was made %d times, want once", call, n)
+			}
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"headroom/jobs"
 )
 
 // Bounds on what is read from Google, in bytes on the wire after decompression.
@@ -27,10 +29,11 @@ const (
 )
 
 const (
-	// patience is how long a body may stand still, and how long it may come at
-	// any speed; from then on it must have come at leastSpeed, in bytes a second.
-	patience   = 20 * time.Second
-	leastSpeed = 1 << 10
+	// patience is how long a body may stand still.
+	patience = 20 * time.Second
+	// anySpeed is how long it may come at any speed; from then on it must have come
+	// at [jobs.LeastSpeed].
+	anySpeed = 2 * time.Minute
 )
 
 var (
@@ -103,7 +106,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	b.still.Stop()
 	b.spent += time.Since(start)
 	b.read += int64(n)
-	if err == nil && b.spent > patience && float64(b.read) < leastSpeed*b.spent.Seconds() {
+	if err == nil && b.spent > anySpeed && float64(b.read) < jobs.LeastSpeed*b.spent.Seconds() {
 		b.cancel(errSlow)
 		err = errSlow
 	}

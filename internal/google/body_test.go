@@ -59,10 +59,12 @@ func TestABodyThatComesTooSlowlyEnds(t *testing.T) {
 		want error
 		most time.Duration
 	}{
-		{"a byte a second", slowBody{piece: 1, every: time.Second, left: 1 << 20}, errSlow, patience + 2*time.Second},
+		{"a byte a second", slowBody{piece: 1, every: time.Second, left: 1 << 20}, errSlow, anySpeed + 2*time.Second},
 		{"nothing for an hour", slowBody{piece: 1, every: time.Hour, left: 10}, errSlow, patience + time.Second},
 		{"stops after a good start", slowBody{piece: 1 << 20, every: patience + 1, left: 10 << 20}, errSlow, patience + time.Second},
 		{"slow but steady", slowBody{piece: 4 << 10, every: 3 * time.Second, left: 100 << 10}, nil, time.Hour},
+		{"20 MB at 200 kB a second", slowBody{piece: 100_000, every: 500 * time.Millisecond, left: 15 << 20}, nil, time.Hour},
+		{"below the least speed", slowBody{piece: 10 << 10, every: time.Second, left: 15 << 20}, errSlow, anySpeed + 2*time.Second},
 		{"short and slow", slowBody{piece: 1, every: time.Second, left: 10}, nil, time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// callTimeout bounds one call with all its attempts, its wait for memory and
+	// callTimeout bounds a call that brings no message with all its attempts, its wait for memory and
 	// the reading of its body. The wait for quota comes on top.
 	callTimeout = 2 * time.Minute
 	pageSize    = 500 // Gmail's largest; a page costs the same, however many ids it holds
@@ -206,7 +206,11 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 func (m *Mailbox) do(ctx context.Context, c call, send func(context.Context) error) error {
 	start := time.Now()
 	ctx = quota.WithCaller(ctx, m.caller)
-	bounded, cancel := context.WithTimeout(ctx, callTimeout+m.caller.MaxWait)
+	bound := callTimeout
+	if c == callGet || c == callThread || c == callAttachment {
+		bound = jobs.LongestFetch // as long as its body comes on
+	}
+	bounded, cancel := context.WithTimeout(ctx, bound+m.caller.MaxWait)
 	defer cancel()
 	err := m.google.through(bounded, gateKey{project: m.caller.Project, before: beforeGmail}, c, func() error {
 		return m.google.classify(ctx, c, send(bounded))
