@@ -154,6 +154,7 @@ func TestCheckReportsEverything(t *testing.T) {
 
 // TestCheckAsksEveryMaster of a cluster.
 func TestCheckAsksEveryMaster(t *testing.T) {
+	t.Parallel()
 	cluster, err := localredis.StartCluster(t.Context(), 3)
 	if err != nil {
 		t.Fatal(err)

@@ -239,6 +239,7 @@ func value(t *testing.T, reg *prometheus.Registry, name string) float64 {
 }
 
 func TestJournalOutlastsRedis(t *testing.T) {
+	t.Parallel()
 	server, err := localredis.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 // only if the log of the last buckets leaves room for it, and when the wait that
 // was named is over.
 func TestLocalWindowsAgainstALog(t *testing.T) {
+	t.Parallel()
 	const width = 100 * time.Millisecond
 	p := &plan{
 		project: scope{windows: []window{{limit: LimitProjectMinute, units: 900, reserve: 900, buckets: 61}}},

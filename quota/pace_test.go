@@ -13,6 +13,7 @@ import (
 // TestPaceAfterADayOfPeople lets people use all of a limit for a day: what the
 // background owes for its pace stays bounded, and it goes on soon after.
 func TestPaceAfterADayOfPeople(t *testing.T) {
+	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
 		now := time.UnixMicro(1_790_000_000_000_000)

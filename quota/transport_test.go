@@ -76,6 +76,7 @@ func TestTransportChargesBeforeSending(t *testing.T) {
 // TestTransportWaitsInLine lets forty calls through a pace of 105 units a second
 // at scale 1: they wait in place, and do not storm the ledger while they do.
 func TestTransportWaitsInLine(t *testing.T) {
+	t.Parallel()
 	url, calls := mailServer(t)
 	project := quota.Project{
 		Lists: []*quota.PriceList{gmailWith(t, 6000, 100000)},

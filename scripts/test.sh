@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Runs every test, with a redis-server of its own that is stopped whatever happens.
 # Tests find it in REDIS_URL. They run under the race detector, except for those of
-# whole processes, which it makes three times slower.
+# whole processes and of one goroutine, which it makes three times slower for little.
 #
 # usage: scripts/test.sh [package]...   all packages if none is named
 . "$(dirname "$0")/lib.sh"
 readonly whole=(./internal/app ./internal/bench)
+# Tests of the ledger that decide one thing after the other, on a clock of their own.
+readonly sequential='^(TestLedgerAgainstModel|TestTwoShapesSideBySide|TestALimitAtHalfIsFoundAndLeftBehind)$'
 both=()
 ledger=()
 if [ $# -eq 0 ]; then
@@ -70,15 +72,19 @@ go build -race -v "$@"
 say "compiling the tests"
 go test -race -run '^$' "$@"
 [ ${#ledger[@]} -eq 0 ] || go test -race -run '^$' "${ledger[@]}"
-[ ${#both[@]} -eq 0 ] || go test -run '^$' "${both[@]}"
+[ ${#both[@]} -eq 0 ] || go test -run '^$' "${ledger[@]}" "${both[@]}"
 
 start_redis
 guard_redis
 say "testing, with redis-server at $REDIS_URL"
 started=$SECONDS
 go test -race -p 2 -parallel 8 -timeout 6m "$@"
-[ ${#ledger[@]} -eq 0 ] || go test -race -parallel 8 -timeout 6m "${ledger[@]}"
-[ ${#both[@]} -eq 0 ] || go test -p 2 -parallel 8 -timeout 6m "${both[@]}"
+# From here on tests wait for most of their time: more of them at once.
+[ ${#ledger[@]} -eq 0 ] || go test -race -parallel 12 -timeout 6m -skip "$sequential" "${ledger[@]}"
+[ ${#both[@]} -eq 0 ] || {
+  go test -parallel 8 -timeout 6m -run "$sequential" "${ledger[@]}"
+  go test -p 2 -parallel 12 -timeout 6m "${both[@]}"
+}
 if [ -x scripts/test-js-client.sh ]; then
   say "testing with Google's client for JavaScript"
   scripts/test-js-client.sh

@@ -343,6 +343,7 @@ func (r *rig) process(path, role string, flags ...string) *exec.Cmd {
 // TestAWorkerKilledFiveTimes: 600 messages arrive although their worker is
 // killed five times, and hardly any is fetched twice.
 func TestAWorkerKilledFiveTimes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes about a minute")
 	}

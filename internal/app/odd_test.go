@@ -115,6 +115,7 @@ func TestOddListingsLoseNothing(t *testing.T) {
 // TestOddBodiesCostAnotherCall gives one message after another a body that is not
 // what it should be.
 func TestOddBodiesCostAnotherCall(t *testing.T) {
+	t.Parallel()
 	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 40})
 	infos := r.fake.Mailbox(ann).Messages()
 	bad := []fakegoogle.Fault{
@@ -187,6 +188,7 @@ func TestMailThatNoReaderUnderstandsIsKept(t *testing.T) {
 
 // TestFiltersAreExact brings parts of a mailbox whose search is loose.
 func TestFiltersAreExact(t *testing.T) {
+	t.Parallel()
 	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
 	box := r.fake.Mailbox(ann)
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

@@ -170,6 +170,7 @@ func TestConnectSaysWhatIsWrongInOneLine(t *testing.T) {
 }
 
 func TestConnectGivesUpOnASilentServer(t *testing.T) {
+	t.Parallel()
 	url := serveTCP(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	start := time.Now()
 	_, err := connect(t.Context(), url, 1, zap.NewNop())

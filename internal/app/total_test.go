@@ -12,6 +12,7 @@ import (
 // Every page of a listing says that there are 201 messages, and there are 700: the
 // total is what the profile says, and then what was listed.
 func TestTheTotalIsNotWhatListingsSay(t *testing.T) {
+	t.Parallel()
 	const messages = 700
 	r := newRigOf(t, fakegoogle.Options{Scale: scale, UserLimit: 1_000_000}, map[string]int{ann: messages})
 	s := r.open()
