@@ -57,7 +57,7 @@ func TestOutputThatCannotBeWrittenIsCode1AndOneLine(t *testing.T) {
 	const ann = "ann@example.com"
 	done := map[string]bool{}
 	for _, row := range []string{
-		"account add bob@example.com --project main", "account set " + ann + " --tenant acme", "account list",
+		"account add bob@example.com --project main", "account set " + ann + " --tenant acme", "account list", "account show " + ann,
 		"backfill list", "backfill show " + ann, "backfill failures " + ann, "backfill failures " + ann + " --csv -",
 		"backfill retry-failed " + ann, "backfill watch " + ann, "backfill start " + ann,
 		"backfill pause " + ann, "backfill resume " + ann, "backfill cancel " + ann,
@@ -98,7 +98,7 @@ func TestOneExitCodeForEachKindOfMistake(t *testing.T) {
 	s.headroom("account", "add", "ann@example.com", "--project", "main")
 	const bob = "bob@example.com"
 	for _, row := range []string{
-		"account set " + bob + " --tenant acme", "backfill start " + bob, "backfill show " + bob, "backfill watch " + bob, "backfill failures " + bob,
+		"account set " + bob + " --tenant acme", "account show " + bob, "backfill start " + bob, "backfill show " + bob, "backfill watch " + bob, "backfill failures " + bob,
 		"backfill pause " + bob, "backfill resume " + bob, "backfill cancel " + bob, "backfill retry-failed " + bob, "backfill estimate " + bob,
 		"sync " + bob, "calendar list " + bob, "calendar events " + bob, "calendar sync " + bob, "calendar export " + bob + " --out " + s.dir + "/x",
 		"messages list " + bob, "messages get " + bob + " x", "messages export " + bob + " --out " + s.dir + "/y", "push list " + bob,
