@@ -84,7 +84,7 @@ func (s *slice) becomes(ctx, calls context.Context, item jobs.Item, g got, err e
 	if end := s.endingOfItem(ctx, calls, err); end != nil {
 		return nil, end
 	}
-	return faulted(s.job, item, err, time.Now()), nil
+	return faulted(s.ref, item, err, time.Now()), nil
 }
 
 // errOutside says that a message is outside the job's filter.
@@ -232,16 +232,16 @@ func (h *handler) parse(head []byte) (subject string, err error) {
 // faulted says what becomes of an item whose fetch went wrong in a way that may
 // be its own: it is gone, or will never work, or is tried again later, each
 // time later, until it is given up.
-func faulted(job jobs.Job, item jobs.Item, err error, now time.Time) *outcome {
+func faulted(ref jobs.TaskRef, item jobs.Item, err error, now time.Time) *outcome {
 	class, reason := sortFault(err)
 	attempts := item.Attempts + 1
 	out := &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: jobs.ItemFailed, Failure: &jobs.Failure{
-		Job: job.ID, ID: item.ID, Phase: "fetch", Class: class, Reason: reason,
+		Job: ref.Job, ID: item.ID, Phase: "fetch", Class: class, Reason: reason,
 		Attempts: attempts, FirstAt: now.UTC(), LastAt: now.UTC(),
 	}}}
 	switch class {
 	case jobs.ClassGone:
-		if wait, again := jobs.GoneAgain(job.Kind, item.Attempts); again {
+		if wait, again := jobs.GoneAgain(ref.Kind(), item.Attempts); again {
 			out.result.Outcome, out.result.RetryAt = jobs.ItemDeferred, now.Add(wait).UTC()
 			break
 		}
