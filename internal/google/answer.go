@@ -32,11 +32,27 @@ func (e *fieldError) Error() string { return e.problem.String() }
 // get makes a call as Google's client would, and returns the body of the answer. In
 // path, a name in braces stands for one of ids.
 func get(ctx context.Context, client *http.Client, base, path string, ids map[string]string, query url.Values) (io.ReadCloser, error) {
-	query.Set("alt", "json")
-	query.Set("prettyPrint", "false")
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, googleapi.ResolveRelative(base, path), nil)
+	return send(ctx, client, http.MethodGet, base, path, ids, query, nil)
+}
+
+// post is [get] for a call with a body.
+func post(ctx context.Context, client *http.Client, base, path string, ids map[string]string, query url.Values, body any) (io.ReadCloser, error) {
+	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
+	}
+	return send(ctx, client, http.MethodPost, base, path, ids, query, text)
+}
+
+func send(ctx context.Context, client *http.Client, method, base, path string, ids map[string]string, query url.Values, text []byte) (io.ReadCloser, error) {
+	query.Set("alt", "json")
+	query.Set("prettyPrint", "false")
+	request, err := http.NewRequestWithContext(ctx, method, googleapi.ResolveRelative(base, path), bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if method != http.MethodGet {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	request.URL.RawQuery = query.Encode()
 	request.Header.Set("User-Agent", userAgent)

@@ -65,6 +65,17 @@ func TestAnOddItemCostsNoNeighbour(t *testing.T) {
 			t.Errorf("got %+v, %v", list, err)
 		}
 	})
+	t.Run("watches", func(t *testing.T) {
+		g := answering(t, `{"historyId":5,"expiration":1764547200000,"resourceId":7,"kind":[]}`)
+		until, err := open(t, g).Watch(t.Context(), "projects/p/topics/t")
+		if err != nil || until.UnixMilli() != 1764547200000 {
+			t.Errorf("watch until %s, %v", until, err)
+		}
+		resource, until, made, err := openCalendar(t, g).WatchCalendar(t.Context(), "c", "id", "token", "https://example.com")
+		if err != nil || resource != "7" || until.UnixMilli() != 1764547200000 || !made {
+			t.Errorf("channel of %q until %s, %v, %v", resource, until, made, err)
+		}
+	})
 	t.Run("events.list", func(t *testing.T) {
 		page, err := openCalendar(t, answering(t, `{"items":[null,{"id":5,"etag":12345,"originalStartTime":"2026-12-03","updated":7},{"summary":"x"}],"updated":[],"nextSyncToken":"s"}`)).eventPage(t, "c", "", "")
 		if err != nil || len(page.Events) != 1 || page.Events[0].ID != "5" || page.Events[0].ETag != "12345" || page.Events[0].OriginalStart != "2026-12-03" ||

@@ -3,7 +3,9 @@ package google
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -28,13 +30,11 @@ var errNoExpiry = errors.New("the answer does not say when the watch ends")
 // the moment that it returns.
 func (m *Mailbox) Watch(ctx context.Context, topic string) (until time.Time, err error) {
 	err = m.do(ctx, callWatch, func(ctx context.Context) error {
-		w, err := m.service.Users.Watch(me, &gmail.WatchRequest{TopicName: topic}).Context(ctx).Do()
-		if err == nil && w.Expiration <= 0 {
-			err = errNoExpiry
+		body, err := post(ctx, m.client, m.service.BasePath, "gmail/v1/users/me/watch", nil, url.Values{}, &gmail.WatchRequest{TopicName: topic})
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			until = time.UnixMilli(w.Expiration).UTC()
-		}
+		_, until, err = m.google.watched(callWatch, body)
 		return err
 	})
 	return until, err
@@ -51,24 +51,40 @@ func (c *Calendar) WatchCalendar(ctx context.Context, calendarID, id, token, add
 		what = callWatchList
 	}
 	err = c.do(ctx, what, func(ctx context.Context) error {
-		wanted := &calendar.Channel{Id: id, Token: token, Type: "web_hook", Address: address}
-		var channel *calendar.Channel
-		var err error
-		if calendarID == "" {
-			channel, err = c.account.calendar.CalendarList.Watch(wanted).Context(ctx).Do(googleapi.QuotaUser(c.quotaUser))
-		} else {
-			channel, err = c.account.calendar.Events.Watch(calendarID, wanted).Context(ctx).Do(googleapi.QuotaUser(c.quotaUser))
+		path, ids := "users/me/calendarList/watch", map[string]string(nil)
+		if calendarID != "" {
+			path, ids = "calendars/{calendarId}/events/watch", map[string]string{"calendarId": calendarID}
 		}
+		body, err := post(ctx, c.account.client, c.account.calendar.BasePath, path, ids, url.Values{"quotaUser": {c.quotaUser}},
+			&calendar.Channel{Id: id, Token: token, Type: "web_hook", Address: address})
 		if err != nil {
 			return err
 		}
-		if channel.Expiration <= 0 {
-			return errNoExpiry
-		}
-		resource, until = channel.ResourceId, time.UnixMilli(channel.Expiration).UTC()
-		return nil
+		resource, until, err = c.google.watched(what, body)
+		return err
 	})
 	return resource, until, !refused(err), err
+}
+
+// watched reads the answer to a call that makes a watch: by which resource it can be
+// stopped, if by any, and when it ends.
+func (g *Google) watched(c call, body io.ReadCloser) (resource string, until time.Time, err error) {
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return "", until, err
+	}
+	var w struct {
+		Resource   string `json:"resourceId"`
+		Expiration int64  `json:"expiration,string"` // ms since 1970
+	}
+	if _, err := g.read(c, text, &w); err != nil {
+		return "", until, err
+	}
+	if w.Expiration <= 0 {
+		return w.Resource, until, errNoExpiry
+	}
+	return w.Resource, time.UnixMilli(w.Expiration).UTC(), nil
 }
 
 // refused reports whether an error says that nothing was done: our own ledger's, or
