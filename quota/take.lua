@@ -47,7 +47,8 @@
 --   window   which one asked for the longest wait, counted over both keys; the
 --            day comes after them
 --   part     1 ceiling, 2 pace, 3 hold, 4 unknown windows
---   ceiling  as it is in force, of the window that bound, or of each
+--   ceiling  as it is in force, of the window that bound, or of each: while the
+--            windows are unknown, what is used and what the reserve leaves beside it
 --   hold, unknown  until when, in ms; 0: not
 --   share    of each limit that may be used since Google refused, in 1/1000
 --   lent     how much the background's ceilings gave way, in 1/1000 of the limit
@@ -336,6 +337,8 @@ while true do
         end
         if charge > reserve and charge > 0 and unknown > this then this, why = unknown, 4 end
         if reserve < room then room = reserve end
+        -- A look sees as the ceiling what decides: what is used, and what may come.
+        if seen and total + reserve < seen[w] then seen[w] = total + (reserve > 0 and reserve or 0) end
       end
       if free < room then room = free end
       if charge > free and charge > 0 then

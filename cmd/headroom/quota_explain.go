@@ -78,19 +78,25 @@ func holds(p *page, a app.APIQuota) []string {
 			return append(lines, "nobody may go on before that")
 		}
 	}
+	// left is what fits for a lane, and under which limit.
+	left := func(lane int) (units int64, limit string) {
+		units = -1
+		for _, w := range a.Windows {
+			if l := w.Lanes[lane]; units < 0 || l.Left < units {
+				units, limit = l.Left, w.Limit
+			}
+		}
+		return units, limit
+	}
 	if a.OfAll.UnknownUntil.After(p.now) {
-		return append(lines, "Redis is new or lost its data, so sync and backfill hold "+p.until(a.OfAll.UnknownUntil)+
-			"; interactive goes on within what their ceilings leave")
+		units, limit := left(0)
+		return append(lines, fmt.Sprintf("Redis is new or lost its data, so sync and backfill hold %s; interactive goes on within what their ceilings leave: %s units (%s)",
+			p.until(a.OfAll.UnknownUntil), humanize.Comma(units), limit))
 	}
 	var may []string
 	for i, lane := range quota.Lanes {
-		left, limit := int64(-1), ""
-		for _, w := range a.Windows {
-			if l := w.Lanes[i]; left < 0 || l.Left < left {
-				left, limit = l.Left, w.Limit
-			}
-		}
-		may = append(may, fmt.Sprintf("%s %s (%s)", lane, humanize.Comma(left), limit))
+		units, limit := left(i)
+		may = append(may, fmt.Sprintf("%s %s (%s)", lane, humanize.Comma(units), limit))
 	}
 	return append(lines, "open; units left now: "+strings.Join(may, ", "))
 }

@@ -287,8 +287,23 @@ func TestQuotaShowUsage(t *testing.T) {
 func TestQuotaShowOnANewRedis(t *testing.T) {
 	s := newSite(t, realRedis.URL())
 	s.headroom("quota", "show", "main").has(t,
-		"  project-minute  [++++++++++++++++++++++++++++++++++++++++++++++++++] 0 of 1,200,000 used\n",
-		"    backfill     0 left          to its ceiling of 960,000 (80 %)", "Redis is new or lost its data; the background holds until ", "\nwaiting\n  nobody\n")
+		"  project-minute  [+++++xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx] 0 of 1,200,000 used\n",
+		"    interactive  120,000 left  to its ceiling of 120,000 (10 %)  Redis lost its data: what the background's ceilings leave, less what was spent since\n",
+		"    backfill     0 left        to its ceiling of 0 (0 %)", "Redis is new or lost its data; the background holds until ", "\nwaiting\n  nobody\n")
 	s.headroom("quota", "explain", "ann@example.com", "--project", "main").has(t,
-		"  gmail: Redis is new or lost its data, so sync and backfill hold until ", "; interactive goes on within what their ceilings leave\n")
+		"  gmail: Redis is new or lost its data, so sync and backfill hold until ", "; interactive goes on within what their ceilings leave: 600 units (user-minute)\n")
+	// What is shown is what fits, to the unit.
+	p := newSpender(t, s)
+	if _, denied := p.spend("ann@example.com", quota.Interactive, 585); denied != nil {
+		t.Fatal(denied)
+	}
+	s.headroom("quota", "show", "ann@example.com", "--project", "main").has(t, "    interactive  15 left  to its ceiling of 600 (10 %)")
+	s.headroom("quota", "explain", "ann@example.com", "--project", "main").has(t, "within what their ceilings leave: 15 units (user-minute)\n")
+	if _, denied := p.spend("ann@example.com", quota.Interactive, 16); denied == nil || denied.Bound != quota.BoundUnknown {
+		t.Errorf("16 units where 15 fit: %v", denied)
+	}
+	if _, denied := p.spend("ann@example.com", quota.Interactive, 15); denied != nil {
+		t.Errorf("15 units where 15 fit: %v", denied)
+	}
+	s.headroom("quota", "show", "ann@example.com", "--project", "main").has(t, "    interactive  0 left  to its ceiling of 600 (10 %)")
 }

@@ -214,7 +214,14 @@ func (r *QuotaReader) windows(ctx context.Context, list *quota.PriceList, looks 
 			if closed(now, lane) {
 				left = 0
 			}
-			w.Lanes = append(w.Lanes, LaneQuota{lane, ceiling, left, source(rule, ceiling, u.Units, scope)})
+			text := source(rule, ceiling, u.Units, scope)
+			if now.Project.UnknownUntil.After(now.Charge.At) {
+				text = "Redis lost its data: " + lostSource(lane)
+			}
+			if days := looks[lane].Usage; len(days) > 0 && days[len(days)-1].Limit == quota.LimitProjectDay {
+				left = min(left, max(0, days[len(days)-1].Ceiling-days[len(days)-1].Used))
+			}
+			w.Lanes = append(w.Lanes, LaneQuota{lane, ceiling, left, text})
 		}
 		all = append(all, w)
 	}
@@ -222,6 +229,14 @@ func (r *QuotaReader) windows(ctx context.Context, list *quota.PriceList, looks 
 		return cmp.Compare(b.Per, a.Per)
 	})
 	return all, day, nil
+}
+
+// lostSource says what decides about a lane while nobody knows what was spent.
+func lostSource(lane quota.Lane) string {
+	if lane == quota.Interactive {
+		return "what the background's ceilings leave, less what was spent since"
+	}
+	return "waits until what was spent is known again"
 }
 
 // closed reports whether a lane can spend nothing now, however much is free.
