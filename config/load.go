@@ -124,6 +124,9 @@ func readFile(path string, optional bool) ([]byte, error) {
 		if optional {
 			return nil, nil
 		}
+		if odd := oddText(path); odd != "" {
+			return nil, fmt.Errorf("settings file %q: %w; its name %s", path, fs.ErrNotExist, odd)
+		}
 		return nil, fmt.Errorf("settings file %s: %w; create it or name another with --config", path, fs.ErrNotExist)
 	}
 	if err != nil {
@@ -168,7 +171,11 @@ func decode(cfg *Config, file string, data []byte) []error {
 			}
 		}
 	case err != nil:
-		return []error{fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))}
+		text := strings.TrimPrefix(err.Error(), "yaml: ")
+		if m := lineForm.FindStringSubmatch(text); m != nil {
+			return []error{fmt.Errorf("%s:%s: %s", file, m[1], m[2])}
+		}
+		return []error{fmt.Errorf("%s: %s", file, text)}
 	}
 	var doc yaml.Node
 	if yaml.Unmarshal(data, &doc) == nil {

@@ -218,7 +218,11 @@ func TestTheFileItself(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "--config") {
 		t.Errorf("a named file that is missing: %v, want its name and the next step", err)
 	}
+	if _, err := config.Load(config.Options{Path: missing + "\r"}); err == nil || !strings.Contains(err.Error(), "its name holds a carriage return") {
+		t.Errorf("a name with the end of a line of Windows: %v", err)
+	}
 	for name, row := range map[string]struct{ text, want string }{
+		"a tab":             {"scale: 1\n\tlog: x\n", "headroom.yaml:2: found a tab character"},
 		"broken YAML":       {"redis: {url", "did not find"},
 		"several documents": {"scale: 1\n---\nscale: 2\n", "one YAML document"},
 		"a repeated key":    {"scale: 1\nscale: 2\n", `mapping key "scale" already defined`},
