@@ -14,7 +14,7 @@ const (
 	// MaxOccurrences bounds the occurrences of one series within a span.
 	MaxOccurrences = 100_000
 	// MaxListed bounds those of all events together.
-	MaxListed = 500_000
+	MaxListed = 250_000
 )
 
 // An Occurrence is one time at which an event takes place.
