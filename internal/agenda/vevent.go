@@ -2,6 +2,7 @@ package agenda
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,9 @@ func (f *icsFile) event(e *event, uid string) *ical.Component {
 	text(ical.PropSummary, e.Summary)
 	text(ical.PropDescription, e.Description)
 	text(ical.PropLocation, e.Location)
-	text(ical.PropStatus, strings.ToUpper(e.Status))
+	if slices.Contains([]string{"confirmed", "tentative", "cancelled"}, e.Status) {
+		text(ical.PropStatus, strings.ToUpper(e.Status))
+	}
 	if e.Sequence > 0 {
 		c.Props.Set(&ical.Prop{Name: ical.PropSequence, Value: fmt.Sprint(e.Sequence)})
 	}
@@ -102,6 +105,6 @@ func alarm(r *calendar.EventReminder, summary string) *ical.Component {
 	a := ical.NewComponent(ical.CompAlarm)
 	a.Props.SetText(ical.PropAction, "DISPLAY")
 	a.Props.SetText(ical.PropDescription, clean(summary))
-	a.Props.Set(&ical.Prop{Name: ical.PropTrigger, Value: fmt.Sprintf("-PT%dM", r.Minutes)})
+	a.Props.Set(&ical.Prop{Name: ical.PropTrigger, Value: fmt.Sprintf("-PT%dM", max(0, r.Minutes))})
 	return a
 }

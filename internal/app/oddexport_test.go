@@ -64,6 +64,11 @@ var oddCalendars = map[string]struct {
 		oddException("moved_20261201T120000Z", "moved", "2026-12-01T12:00:00Z", "2026-12-02T12:00:00Z", "2026-02-01T00:00:00Z"),
 		oddException("lost_20261201T130000Z", "lost", "2026-12-01T13:00:00Z", "2026-12-02T13:00:00Z", "2026-02-01T00:00:00Z"),
 	}, []string{"never@x 2026-12-01T10:00:00Z", "over@x 2026-12-01T11:00:00Z", "moved@x 2026-12-02T12:00:00Z", "lost@google.com 2026-12-02T13:00:00Z"}},
+	"far away": {"Europe/Berlin", []string{
+		`{"id":"first","iCalUID":"first@x","status":"odd","start":{"dateTime":"0001-01-01T09:00:00Z","timeZone":"Europe/Berlin"}}`,
+		`{"id":"last","iCalUID":"last@x","status":"confirmed","start":{"dateTime":"9999-12-31T09:00:00Z","timeZone":"Europe/Berlin"}}`,
+		`{"id":"now","iCalUID":"now@x","status":"confirmed","start":{"dateTime":"2026-12-10T09:00:00+01:00","timeZone":"Europe/Berlin"},"reminders":{"overrides":[{"minutes":-5}]}}`,
+	}, []string{"now@x 2026-12-10T08:00:00Z"}},
 	"rules": {"Europe/Berlin", []string{
 		oddSeries("two", "2026-12-01T09:00:00Z", "UTC", "RRULE:FREQ=DAILY;COUNT=3", "RRULE:FREQ=WEEKLY;COUNT=3"),
 		oddSeries("away", "2026-12-01T10:00:00Z", "UTC", "RRULE:FREQ=DAILY;COUNT=4", "EXRULE:FREQ=DAILY;INTERVAL=2;COUNT=2"),
@@ -107,7 +112,7 @@ func TestExportsThatOtherReadersTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, problems, code := r.command(path, "calendar", "export", ann, "--out", folder)
-	if code != 1 || !strings.Contains(problems, "1 of 5 calendars are not exported") || !strings.Contains(problems, blocked+" exists already") {
+	if code != 1 || !strings.Contains(problems, "1 of 6 calendars are not exported") || !strings.Contains(problems, blocked+" exists already") {
 		t.Errorf("with one file in the way: exit %d, %s", code, problems)
 	}
 	if strings.Count(out, "exported ") != len(oddCalendars) {
