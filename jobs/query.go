@@ -16,6 +16,20 @@ type JobFilter struct {
 	State   State
 }
 
+// A Selection chooses backfills of many accounts at once. Empty fields choose all.
+type Selection struct {
+	State           State
+	Tenant, Project string
+}
+
+// Validate reports what is wrong with the selection.
+func (s Selection) Validate() error { return JobFilter{State: s.State}.Validate() }
+
+// TakesAccount reports whether an account of a project and a tenant is chosen.
+func (s Selection) TakesAccount(project, tenant string) bool {
+	return (s.Project == "" || s.Project == project) && (s.Tenant == "" || s.Tenant == tenant)
+}
+
 // A MessageFilter chooses stored messages. The zero value chooses all.
 type MessageFilter struct {
 	Label  string    // the id of a label that they have

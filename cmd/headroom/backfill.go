@@ -25,15 +25,17 @@ func newBackfill(g *globals) *cobra.Command {
 func newBackfillStart(g *globals) *cobra.Command {
 	var f *filterFlags
 	var dryRun bool
+	var many *allFlags
 	cmd := &cobra.Command{
-		Use:   "start ACCOUNT",
+		Use:   "start ACCOUNT | --all",
 		Short: "Start the backfill of an account's mailbox",
 		Long: `Start the backfill of an account's mailbox, or of the part of it that the flags
 name, and put it on the queue, where a worker takes it up (headroom run). There is
 one backfill for each account and part: one that is under way or paused is left
 alone; one that has ended starts over and fetches only what is not stored yet.
 With --dry-run nothing starts, and it is said what that would take, as headroom
-backfill estimate does.
+backfill estimate does. With --all those of all accounts start: where --state names
+no state, those that never were, failed or were cancelled.
 
 Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 		Example: `  headroom backfill start ann@example.com
@@ -44,7 +46,12 @@ Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 			if err != nil {
 				return err
 			}
-			if dryRun {
+			switch {
+			case many.all && dryRun:
+				return usagef("--dry-run is about one account: headroom backfill start ACCOUNT --dry-run")
+			case many.all:
+				return startAll(cmd, g, many, filter)
+			case dryRun:
 				return estimate(cmd, g, args[0], filter, app.EstimateOptions{Sample: app.MostSampled})
 			}
 			cfg, log, err := g.setUp(cmd)
@@ -70,6 +77,7 @@ Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 		},
 	}
 	f = addFilterFlags(cmd)
+	many = addAllFlags(cmd, "start")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "start nothing, and say what it would take")
 	return cmd
 }

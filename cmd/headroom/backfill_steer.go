@@ -16,7 +16,8 @@ type steering struct {
 	verb, short, long string
 	queue             bool // it puts jobs on the queue
 	do                func(app.Operator, context.Context, string) ([]app.Steered, error)
-	done              func(jobs.Job) string // what became of a job
+	done              func(jobs.Job) string                                                      // what became of a job
+	all               func(app.Operator, context.Context, jobs.Selection) ([]app.Steered, error) // of many accounts; nil: only by name
 }
 
 func newBackfillPause(g *globals) *cobra.Command {
@@ -37,8 +38,10 @@ func newBackfillResume(g *globals) *cobra.Command {
 		verb: "resume", short: "Resume backfills that are paused or blocked", queue: true,
 		long: `Resume a backfill, or all of an account's that can be resumed: those that are
 paused, and those that are blocked, once the account has acted. They go on where
-they stopped. Resuming twice is fine.`,
-		do: app.Operator.Resume,
+they stopped. Resuming twice is fine. With --all those of all accounts are resumed.
+What waits for a fault to pass, or for a project to be put in order, needs no
+resuming.`,
+		do: app.Operator.Resume, all: app.Operator.ResumeAll,
 		done: func(j jobs.Job) string {
 			return "resumed " + j.ID + "; follow it with: headroom backfill watch " + nameOf(j)
 		},
@@ -67,17 +70,36 @@ func restText(j jobs.Job, at, coming string) string {
 }
 
 func newSteering(g *globals, s steering) *cobra.Command {
-	return &cobra.Command{
+	var many *allFlags
+	cmd := &cobra.Command{
 		Use:     s.verb + " BACKFILL|ACCOUNT",
 		Short:   s.short,
 		Long:    s.long + "\n\nExit codes: 0 done, or so already, 1 not possible or failed, 2 wrong usage or\nsettings.",
 		Example: "  headroom backfill " + s.verb + " ann@example.com",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var chosen jobs.Selection
+			if many != nil {
+				var err error
+				if chosen, err = many.selection(); err != nil {
+					return err
+				}
+			}
 			return withOperator(cmd, g, s.queue, func(o app.Operator) error {
-				all, err := s.do(o, cmd.Context(), args[0])
-				if g.json && len(all) > 0 {
-					return errors.Join(printJSON(cmd, all), err)
+				var all []app.Steered
+				var err error
+				if many != nil && many.all {
+					all, err = s.all(o, cmd.Context(), chosen)
+					defer func() {
+						if !g.json {
+							sayHowMany(cmd, len(all), s.verb+"d")
+						}
+					}()
+				} else {
+					all, err = s.do(o, cmd.Context(), args[0])
+				}
+				if g.json && (len(all) > 0 || many != nil && many.all) {
+					return errors.Join(printJSON(cmd, append([]app.Steered{}, all...)), err)
 				}
 				for _, one := range all {
 					already := ""
@@ -90,13 +112,20 @@ func newSteering(g *globals, s steering) *cobra.Command {
 			})
 		},
 	}
+	if s.all != nil {
+		cmd.Use = s.verb + " BACKFILL|ACCOUNT | --all"
+		many = addAllFlags(cmd, s.verb)
+	}
+	return cmd
 }
 
 func newBackfillRetryFailed(g *globals) *cobra.Command {
 	var f *failureFlags
+	var many *allFlags
 	cmd := &cobra.Command{
-		Use:   "retry-failed BACKFILL|ACCOUNT",
-		Short: "Try again what a backfill gave up",
+		Use:     "retry-failed BACKFILL|ACCOUNT | --all",
+		Aliases: []string{"retry"},
+		Short:   "Try again what a backfill gave up",
 		Long: `Try again the messages that a backfill, or all of an account's, gave up: all of
 them, or those that the flags choose. Nothing else is fetched or listed. An entry
 leaves the failure list when its message is stored. A backfill that has completed
@@ -112,10 +141,20 @@ wrong usage or settings.`,
 			if err != nil {
 				return err
 			}
+			chosen, err := many.selection()
+			if err != nil {
+				return err
+			}
 			return withOperator(cmd, g, true, func(o app.Operator) error {
-				all, err := o.RetryFailed(cmd.Context(), args[0], filter)
-				if g.json && len(all) > 0 {
-					return errors.Join(printJSON(cmd, all), err)
+				var all []app.Retried
+				var err error
+				if many.all {
+					all, err = o.RetryAll(cmd.Context(), chosen, filter)
+				} else {
+					all, err = o.RetryFailed(cmd.Context(), args[0], filter)
+				}
+				if g.json && (len(all) > 0 || many.all) {
+					return errors.Join(printJSON(cmd, append([]app.Retried{}, all...)), err)
 				}
 				for _, one := range all {
 					next := "follow it with: headroom backfill watch " + nameOf(one.Job)
@@ -127,11 +166,15 @@ wrong usage or settings.`,
 					}
 					cmd.Printf("%d messages of %s are tried again; %s\n", one.Retried, one.Job.ID, next)
 				}
+				if many.all {
+					sayHowMany(cmd, len(all), "retried")
+				}
 				return err
 			})
 		},
 	}
 	f = addFailureFlags(cmd)
+	many = addAllFlags(cmd, "retry")
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.ids, "id", nil, fmt.Sprintf("only the message with `ID`; may be repeated, up to %d times", jobs.MaxFailureIDs))
 	return cmd

@@ -202,3 +202,38 @@ func TestTwoProcessesStartOneBackfill(t *testing.T) {
 		}
 	}
 }
+
+// TestSteeringAllBackfills chooses them by state, tenant and project.
+func TestSteeringAllBackfills(t *testing.T) {
+	s := newSite(t, realRedis.URL())
+	for _, account := range []struct{ email, tenant string }{{"ann@example.com", "acme"}, {"bob@example.com", "acme"}, {"cyd@example.com", "other"}} {
+		s.headroom("account", "add", account.email, "--project", "main", "--tenant", account.tenant)
+	}
+	for _, step := range []struct {
+		args string
+		want string
+	}{
+		{"start --all --tenant nobody", "no backfill was to be started\n"},
+		{"start --all --state failed", "no backfill was to be started\n"},
+		{"start --all --tenant acme", "started: backfill:ann@example.com\nstarted: backfill:bob@example.com\n2 backfills started\n"},
+		{"start --all", "started: backfill:cyd@example.com\n1 backfill started\n"},
+		{"start --all", "no backfill was to be started\n"},
+		{"pause ann@example.com", "paused"},
+		{"pause cyd@example.com", "paused"},
+		{"resume --all --state blocked", "no backfill was to be resumed\n"},
+		{"resume --all --tenant acme --project main", "resumed backfill:ann@example.com; follow it with: headroom backfill watch ann@example.com\n1 backfill resumed\n"},
+		{"resume --all", "resumed backfill:cyd@example.com; follow it with: headroom backfill watch cyd@example.com\n1 backfill resumed\n"},
+		{"cancel bob@example.com", "cancelled"},
+		{"start --all --state cancelled --project other", "no backfill was to be started\n"},
+		{"start --all --state cancelled", "started: backfill:bob@example.com\n1 backfill started\n"},
+		{"retry --all", "no backfill was to be retried\n"},
+		{"resume --all --json", "[]\n"},
+	} {
+		if r := s.headroom(append([]string{"backfill"}, strings.Fields(step.args)...)...); r.code != 0 || !strings.Contains(r.stdout, step.want) {
+			t.Errorf("%s = %+v, want %q", step.args, r, step.want)
+		}
+	}
+	s.headroom("backfill", "resume", "--all", "ann@example.com").fails(t, 2, "name none with it")
+	s.headroom("backfill", "resume", "--state", "blocked").fails(t, 2, "give --all with them")
+	s.headroom("backfill", "start", "--all", "--state", "blokked").fails(t, 2, "unknown state")
+}
