@@ -9,6 +9,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -45,7 +46,26 @@ type Watching struct {
 	Store   WatchStore // required with Topic or Address
 	Topic   string     // of Pub/Sub, for changes of mailboxes; "": not told of
 	Address string     // URL for changes of calendars; "": not told of
+	Shown   string     // Address as it may be printed; "": as it is
 }
+
+// hide keeps the credentials of the address out of an error of Google's, which quotes
+// what it does not like.
+func (w Watching) hide(err error) error {
+	if err == nil || w.Shown == "" || w.Shown == w.Address {
+		return err
+	}
+	return &hiddenError{strings.ReplaceAll(err.Error(), w.Address, w.Shown), err}
+}
+
+// A hiddenError is an error with another text.
+type hiddenError struct {
+	text string
+	err  error
+}
+
+func (e *hiddenError) Error() string { return e.text }
+func (e *hiddenError) Unwrap() error { return e.err }
 
 // A MailWatcher is a [Mailbox] that can be watched.
 type MailWatcher interface {
@@ -203,7 +223,7 @@ func (r *calendarRun) openChannel(box CalendarWatcher, k jobs.WatchKey) (goOn bo
 		if !made {
 			r.watchTrouble(k, store.DropChannel(r.ctx, r.ref, c.ID))
 		}
-		return r.notRenewed(r.ctx, r.calls, k, fmt.Errorf("watch %q: %w", k.Calendar, err))
+		return r.notRenewed(r.ctx, r.calls, k, fmt.Errorf("watch %q: %w", k.Calendar, r.opts.Watching.hide(err)))
 	}
 	life := max(0, time.Until(until))
 	if err := store.ChannelMade(r.ctx, r.ref, c, life, renewal(k.Kind, life)); err != nil {

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ type watchedDiary struct {
 	attempts int
 	noted    map[string]bool // calendars whose failure was written down
 	again    bool            // they are due again all the same
+	reasons  []string        // why they could not be watched
 }
 
 type watchedCalendars struct {
@@ -46,7 +48,8 @@ func (w *watchedDiary) DueChannels(context.Context, string) (due []jobs.WatchKey
 	return due, nil
 }
 
-func (w *watchedDiary) RenewalFailed(_ context.Context, _ jobs.TaskRef, k jobs.WatchKey, _ string, _ time.Duration) error {
+func (w *watchedDiary) RenewalFailed(_ context.Context, _ jobs.TaskRef, k jobs.WatchKey, reason string, _ time.Duration) error {
+	w.reasons = append(w.reasons, reason)
 	w.noted[k.Calendar] = true
 	return nil
 }
@@ -96,4 +99,25 @@ func TestWhatKeepsCalendarsFromBeingWatched(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Google quotes an address that it does not like, which may hold a password.
+func TestTheAddressOfPushesIsShownWithoutItsPassword(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const address, shown = "https://ann:hunter2@headroom.example.com/", "https://ann:xxxxx@headroom.example.com/"
+		w := &watchedDiary{memDiary: newMemDiary(1), noted: map[string]bool{},
+			err: &jobs.CallError{Class: jobs.ClassForbidden, Err: errors.New("Unauthorized WebHook callback channel: " + address)}}
+		b := newRig(t, &memMailbox{}, func(o *Options) {
+			o.Calendars, o.CalendarStore, o.Watching = w, w, Watching{Store: w, Address: address, Shown: shown}
+		})
+		b.lane = quota.Sync
+		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
+		var parked *ParkedError
+		if err := b.slice(b.ref); err != nil && !errors.As(err, &parked) {
+			t.Fatal(err)
+		}
+		if len(w.reasons) != 1 || strings.Contains(w.reasons[0], "hunter2") || !strings.Contains(w.reasons[0], shown) {
+			t.Errorf("the watch failed for %q, want the address without its password", w.reasons)
+		}
+	})
 }

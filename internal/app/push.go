@@ -68,7 +68,7 @@ func (a *App) watching() workers.Watching {
 	if !p.Gmail.On() && !p.Calendar.On() {
 		return workers.Watching{}
 	}
-	return workers.Watching{Store: a.store, Topic: p.Gmail.Topic, Address: p.Calendar.Address.Reveal()}
+	return workers.Watching{Store: a.store, Topic: p.Gmail.Topic, Address: p.Calendar.Address.Reveal(), Shown: p.Calendar.Address.String()}
 }
 
 // watched is what the workers have Google tell of, by the settings.
