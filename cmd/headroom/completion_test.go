@@ -34,6 +34,8 @@ func TestCompletionOffersWhatBelongsThere(t *testing.T) {
 		"account add bob@example.com --project o":      "other",
 		"backfill failures ann@example.com --class tr": "transient",
 		"account list --set worker.con":                "worker.concurrency=",
+		"help back":                                    "backfill",
+		"help backfill st":                             "start",
 		"bench led":                                    "ledger",
 		"backfill list ":                               "",
 		"messages get ann@example.com ":                "",
@@ -73,12 +75,14 @@ func TestEveryArgumentHasAnOffer(t *testing.T) {
 
 func TestMistypedCommandsAreSuggested(t *testing.T) {
 	for args, want := range map[string]string{
-		"backfill strat":  "did you mean start?",
-		"bakcfill":        "did you mean backfill?",
-		"schedule lsit":   "did you mean list?",
-		"messages exprot": "did you mean export?",
-		"quota prces":     "did you mean prices?",
-		"completion bsah": "did you mean bash",
+		"backfill strat":   "did you mean start?",
+		"bakcfill":         "did you mean backfill?",
+		"schedule lsit":    "did you mean list?",
+		"messages exprot":  "did you mean export?",
+		"help bakcfill":    "did you mean backfill?",
+		"help quota prces": "did you mean prices?",
+		"quota prces":      "did you mean prices?",
+		"completion bsah":  "did you mean bash",
 	} {
 		headroom(t, strings.Fields(args)...).fails(t, exitUsage, want)
 	}

@@ -41,7 +41,8 @@ func ending(ctx context.Context, cmd *cobra.Command, err, printed error) (code i
 		}
 	}
 	code = exitCode(err)
-	if code == exitFailed && printed == nil && ctx.Err() != nil && (cmd == nil || cmd.Annotations["until-stopped"] == "") {
+	stopped := cmd != nil && cmd.Annotations["until-stopped"] != "" && !errors.Is(err, context.Canceled)
+	if code == exitFailed && printed == nil && ctx.Err() != nil && !stopped {
 		code = exitInterrupted // whatever failed, it failed because of that
 		if errors.Is(err, context.Canceled) {
 			err = errors.New("interrupted before the end")

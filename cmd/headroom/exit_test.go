@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -139,6 +140,7 @@ func TestEndings(t *testing.T) {
 		"done all the same":        {stopped, nil, nil, nil, 0, ""},
 		"wrong usage all the same": {stopped, nil, usagef("no flag"), nil, 2, "no flag"},
 		"a server that is stopped": {stopped, serves, nil, nil, 0, ""},
+		"a server at its start":    {stopped, serves, fmt.Errorf("redis: %w", context.Canceled), nil, 130, "interrupted before the end"},
 		"a server that fails":      {stopped, serves, failed, nil, 1, "no such thing"},
 		"not printed":              {t.Context(), nil, nil, full, 1, "the output could not be written: disk full"},
 		"not printed, as it says":  {t.Context(), nil, full, full, 1, "the output could not be written: disk full"},

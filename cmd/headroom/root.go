@@ -76,6 +76,7 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
 		newDemo(g),
 		newFakeGoogle(g),
 	)
+	root.SetHelpCommand(newHelp(root))
 	g.locate(root)
 	g.complete(root)
 	root.SetOut(out) // before completion is made, which keeps it
@@ -90,6 +91,38 @@ func (g *globals) locate(cmd *cobra.Command) {
 	}
 	for _, sub := range cmd.Commands() {
 		g.locate(sub)
+	}
+}
+
+// newHelp is "headroom help", which refuses what is no command, as every command does.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Explain a command",
+		Long:    "Explain a command, as its --help does.\n\n" + exitCodes,
+		Example: "  headroom help backfill start",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) (names []string, _ cobra.ShellCompDirective) {
+			if cmd, rest, err := root.Find(args); err == nil && len(rest) == 0 {
+				for _, sub := range cmd.Commands() {
+					if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), prefix) {
+						names = append(names, sub.Name())
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil {
+				return &usageError{err}
+			}
+			if len(rest) > 0 {
+				if err := subcommandOnly(cmd, rest); err != nil {
+					return err
+				}
+			}
+			return cmd.Help()
+		},
 	}
 }
 
