@@ -73,11 +73,11 @@ func (s *slice) sync(ctx, calls context.Context) *ending {
 	if err != nil {
 		return breaks(err)
 	}
-	if cursor, end := s.followHistory(ctx, calls, cursor); end != nil {
+	cursor, end := s.followHistory(ctx, calls, cursor)
+	if end != nil {
 		return end
-	} else {
-		s.snapshot = cursor.Snapshot // read on when nothing else is to be done
 	}
+	s.snapshot = cursor.Snapshot // read on when nothing else is to be done
 	if s.changed { // else no label can be new
 		s.readLabels(ctx, calls)
 	}
