@@ -78,7 +78,7 @@ func (s *slice) sync(ctx, calls context.Context) *ending {
 		return end
 	}
 	s.snapshot = cursor.Snapshot // read on when nothing else is to be done
-	if s.changed { // else no label can be new
+	if s.changed {               // else no label can be new
 		s.readLabels(ctx, calls)
 	}
 	return s.endSync(ctx)
