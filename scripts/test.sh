@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Runs every test, with a redis-server of its own that is stopped whatever happens.
 # Tests find it in REDIS_URL. They run under the race detector, except for those of
-# whole processes and of one goroutine, which it makes three times slower for little.
+# whole processes and of one goroutine.
 #
 # usage: scripts/test.sh [package]...   all packages if none is named
 . "$(dirname "$0")/lib.sh"
-readonly whole=(./internal/app ./internal/bench)
-# Tests of the ledger that decide one thing after the other, on a clock of their own.
-readonly sequential='^(TestLedgerAgainstModel|TestTwoShapesSideBySide|TestALimitAtHalfIsFoundAndLeftBehind)$'
-both=()
-ledger=()
+# Whole processes and commands, and occurrences of events, which are worked out by
+# one goroutine: the detector makes these three to ten times slower.
+readonly plain=(./internal/app ./internal/bench ./cmd/headroom ./internal/agenda)
+# Tests of one goroutine in packages of several: the ledger on a clock of the
+# test's own, and SQLite with thousands of rows.
+readonly sequential='^(TestLedgerAgainstModel|TestTwoShapesSideBySide|TestALimitAtHalfIsFoundAndLeftBehind|TestSortingNeedsNoFiles|TestThousandsOfFailuresListAndReplay)$'
+all=''
 if [ $# -eq 0 ]; then
-  set -- $(go list ./... | grep -v -e /quota$ -e /internal/app$ -e /internal/bench$)
-  ledger=(./quota) # by itself, since what it measures is who may call when
-  both=("${whole[@]}")
+  set -- $(go list ./... | grep -v -e /quota$ -e /internal/app$ -e /internal/bench$ -e /cmd/headroom$ -e /internal/agenda$)
+  all=yes
 fi
 
 readonly tmp=$(mktemp -d "${TMPDIR:-/tmp}/headroom-test.XXXXXX")
@@ -71,20 +72,25 @@ say "compiling; the first time takes some four minutes, each package shows when 
 go build -race -v "$@"
 say "compiling the tests"
 go test -race -run '^$' "$@"
-[ ${#ledger[@]} -eq 0 ] || go test -race -run '^$' "${ledger[@]}"
-[ ${#both[@]} -eq 0 ] || go test -run '^$' "${ledger[@]}" "${both[@]}"
+[ -z "$all" ] || {
+  go test -race -run '^$' ./quota
+  go test -run '^$' ./quota ./internal/store "${plain[@]}"
+}
 
 start_redis
 guard_redis
 say "testing, with redis-server at $REDIS_URL"
 started=$SECONDS
-go test -race -p 2 -parallel 8 -timeout 6m "$@"
-# From here on tests wait for most of their time: more of them at once.
-[ ${#ledger[@]} -eq 0 ] || go test -race -parallel 12 -timeout 6m -skip "$sequential" "${ledger[@]}"
-[ ${#both[@]} -eq 0 ] || {
-  go test -parallel 8 -timeout 6m -run "$sequential" "${ledger[@]}"
-  go test -p 2 -parallel 12 -timeout 6m "${both[@]}"
-}
+if [ -z "$all" ]; then
+  go test -race -p 2 -parallel 8 -timeout 6m "$@"
+else
+  go test -race -p 2 -parallel 8 -timeout 6m -skip "$sequential" "$@"
+  go test -p 2 -parallel 8 -timeout 6m -run "$sequential" ./quota ./internal/store
+  # From here on tests wait for most of their time: more of them at once. Those of
+  # the ledger are by themselves, since what they measure is who may call when.
+  go test -race -parallel 12 -timeout 6m -skip "$sequential" ./quota
+  go test -p 2 -parallel 12 -timeout 6m "${plain[@]}"
+fi
 if [ -x scripts/test-js-client.sh ]; then
   say "testing with Google's client for JavaScript"
   scripts/test-js-client.sh
