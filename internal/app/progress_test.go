@@ -104,8 +104,9 @@ func TestTotalIsExactOnceListed(t *testing.T) {
 
 func TestWaitingSaysForWhat(t *testing.T) {
 	j := jobs.Job{State: jobs.Waiting, WaitingFor: "user-minute", WaitUntil: time.Date(2026, 1, 1, 12, 0, 5, 0, time.Local)}
-	if got := app.Waiting(j); got != "user-minute until 12:00:05" {
-		t.Errorf("Waiting = %q", got)
+	want := "user-minute until " + j.WaitUntil.Format("2006-01-02 15:04:05 -07:00")
+	if got := app.Waiting(j); got != want {
+		t.Errorf("Waiting = %q, want %q", got, want)
 	}
 	j.State = jobs.Running
 	if got := app.Waiting(j); got != "" {
