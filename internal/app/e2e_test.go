@@ -343,7 +343,7 @@ func (r *rig) process(path, role string, flags ...string) *exec.Cmd {
 // TestAWorkerKilledFiveTimes: 600 messages arrive although their worker is
 // killed five times, and hardly any is fetched twice.
 func TestAWorkerKilledFiveTimes(t *testing.T) {
-	t.Parallel()
+	// Not beside others: where commits are slow, more is fetched again after a kill.
 	if testing.Short() {
 		t.Skip("takes about a minute")
 	}
