@@ -51,9 +51,10 @@ func TestOneMailboxHasOneQuotaByWhateverName(t *testing.T) {
 	if got := shown(ann); !slices.Equal(got.SharedWith, []string{alias}) {
 		t.Errorf("the account of the address itself is %+v, want it shared with %s", got, alias)
 	}
-	for _, want := range []string{"the account is another name of a mailbox", "several accounts are one mailbox"} {
-		if logs.FilterMessageSnippet(want).Len() != 1 {
-			t.Errorf("the log has %q %d times, want once", want, logs.FilterMessageSnippet(want).Len())
+	// The second is for the account that is contacted last, and for the alias if it is the first.
+	for want, most := range map[string]int{"the account is another name of a mailbox": 1, "several accounts are one mailbox": 2} {
+		if n := logs.FilterMessageSnippet(want).Len(); n < 1 || n > most {
+			t.Errorf("the log has %q %d times, want once or %d times at most", want, n, most)
 		}
 	}
 	r.wait(s, "the backfill by the mailbox' own address", done)
