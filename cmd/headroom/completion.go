@@ -126,12 +126,13 @@ func flagOffer(cmd *cobra.Command, name string) offer {
 	return flagOffers[name]
 }
 
-// argumentNames are the names of the arguments in a usage line.
+// argumentNames are the names of the arguments in a usage line. Flags end them, also
+// those that stand for an argument, as in "ACCOUNT | --all".
 func argumentNames(use string) []string {
 	var names []string
 	for _, word := range strings.Fields(use)[1:] {
 		name := strings.Trim(word, "[]")
-		if strings.HasPrefix(name, "-") {
+		if strings.HasPrefix(name, "-") || name == "|" {
 			break
 		}
 		names = append(names, name)
