@@ -19,6 +19,9 @@ const (
 	// shorter than all waits between the attempts of an item together, so that no
 	// outage that begins within it uses up all attempts of one.
 	proofLasts = 10 * time.Second
+	// unmetTries is how often a job tries, without progress between, what somebody
+	// may have to make possible first.
+	unmetTries = 10
 	// unprovenBound is how long a mailbox may answer all but fetches, of which none
 	// ever worked, before its items are to blame.
 	unprovenBound = 24 * time.Hour
@@ -44,11 +47,26 @@ func Passes(err error) bool {
 	case ClassQuota, ClassConcurrency, ClassProject:
 		return true
 	case ClassTransient:
-		// Known as a passing fault, and as what a mailbox answers that somebody
-		// must set up first.
-		return call.Reason != "failedPrecondition"
+		return !unmet(call)
 	}
 	return false
+}
+
+// unmet reports whether an answer is Gmail's "Precondition check failed", known as a
+// passing fault, and as what a mailbox answers that somebody must set up first.
+func unmet(call *CallError) bool { return call.Reason == "failedPrecondition" }
+
+// GivesUp says whether a job ends for a fault before which so many others came
+// without progress between, and in which state: blocked where somebody has to act for
+// its account. Budget is how many are tolerated of faults of unknown kinds.
+func GivesUp(err error, before, budget int) (State, bool) {
+	if Passes(err) {
+		return "", false
+	}
+	if call, ok := errors.AsType[*CallError](err); ok && unmet(call) {
+		return Blocked, before+1 >= min(unmetTries, budget+1)
+	}
+	return Failed, before >= budget
 }
 
 // FaultWait is how long to leave work alone after its nth fault in a row, from 0:

@@ -36,6 +36,29 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+func TestGivesUp(t *testing.T) {
+	network := &jobs.CallError{Class: jobs.ClassTransient, Reason: "network", Err: errors.New("x")}
+	unmet := fmt.Errorf("profile: %w", &jobs.CallError{Class: jobs.ClassTransient, Reason: "failedPrecondition", Err: errors.New("x")})
+	cursor := &jobs.CallError{Class: jobs.ClassCursor, Reason: "invalidPageToken", Err: errors.New("x")}
+	for _, tt := range []struct {
+		name           string
+		err            error
+		before, budget int
+		want           jobs.State // "": it goes on
+	}{
+		{"an outage, for ever", network, 1_000_000, 20, ""},
+		{"a precondition", unmet, 8, 20, ""},
+		{"a precondition, the tenth time", unmet, 9, 20, jobs.Blocked},
+		{"a precondition, with less patience", unmet, 3, 3, jobs.Blocked},
+		{"a page token", cursor, 19, 20, ""},
+		{"a page token, too often", cursor, 20, 20, jobs.Failed},
+	} {
+		if state, over := jobs.GivesUp(tt.err, tt.before, tt.budget); state != tt.want && over || over != (tt.want != "") {
+			t.Errorf("%s: %q, %v, want %q", tt.name, state, over, tt.want)
+		}
+	}
+}
+
 func TestFaultWaitGrowsToMinutes(t *testing.T) {
 	var got []time.Duration
 	for n := range 9 {

@@ -121,11 +121,15 @@ func (s *slice) waitForQuota(ctx context.Context, end ending) error {
 // orGiveUp turns a slice in which something broke into the end of its job when
 // that has happened too often with no progress between, unless it may pass.
 func (s *slice) orGiveUp(end ending) ending {
-	failures := s.failuresBefore()
-	if end.how != broke || end.fades || failures < s.opts.FailureBudget {
+	if end.how != broke {
 		return end
 	}
-	return ending{how: ends, fin: jobs.Finish{State: jobs.Failed, Error: fmt.Sprintf(
+	failures := s.failuresBefore()
+	state, over := jobs.GivesUp(end.err, failures, s.opts.FailureBudget)
+	if !over {
+		return end
+	}
+	return ending{how: ends, fin: jobs.Finish{State: state, Error: fmt.Sprintf(
 		"gave up after %d failures in a row without progress, the last: %v", failures+1, end.err)}, mend: "mend the cause"}
 }
 

@@ -421,6 +421,51 @@ func TestWhatBlocksAJob(t *testing.T) {
 	}
 }
 
+// TestAFailedPreconditionIsTriedAFewTimes: Gmail answers so in passing, and to who has
+// no mailbox or no right to it. The account has to act if it goes on.
+func TestAFailedPreconditionIsTriedAFewTimes(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		at    string // the calls that fail, by their beginning
+		times int
+		want  jobs.State
+		calls int // that failed, at most
+	}{
+		{"for a while", "profile", 5, jobs.Completed, 5},
+		{"on and on", "profile", 1000, jobs.Blocked, 10},
+		{"of lists", "list ", 1000, jobs.Blocked, 10},
+		{"of fetches", "get", 1000, jobs.Blocked, 140}, // of some each time
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newRig(t, &memMailbox{n: 20, latency: 10 * time.Millisecond})
+				failed := 0
+				var mu sync.Mutex
+				b.box.fault = func(name string, _ int) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if !strings.HasPrefix(name, tt.at) || failed >= tt.times {
+						return nil
+					}
+					failed++
+					return transient("failedPrecondition")
+				}
+				began := time.Now()
+				row := b.toEnd()
+				if row.State != tt.want || row.Progress.Failed != 0 || failed > tt.calls {
+					t.Errorf("row = %+v after %d calls that failed, want it %s after %d at most", row, failed, tt.want, tt.calls)
+				}
+				if took := time.Since(began); took > 10*time.Minute {
+					t.Errorf("it took %s, want minutes", took)
+				}
+				if row.State == jobs.Blocked && (!strings.Contains(row.LastError, "failedPrecondition") || !strings.Contains(row.LastError, "then start the backfill again")) {
+					t.Errorf("last error %q, want it to say why, and what to do", row.LastError)
+				}
+			})
+		})
+	}
+}
+
 // What somebody can put right for a project or in the settings ends no job: it
 // waits, says since when and why, and goes on by itself.
 func TestWhatAJobWaitsOut(t *testing.T) {

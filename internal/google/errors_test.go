@@ -72,7 +72,7 @@ func TestEveryAnswerHasItsClass(t *testing.T) {
 		{"429 from a proxy", 429, page502, all, jobs.ClassQuota, "Too Many Requests", ""},
 
 		{"no mailbox", 400, envelope(400, "global", "failedPrecondition", "Mail service not enabled", "FAILED_PRECONDITION"), all, jobs.ClassAccount, "failedPrecondition", "switch Gmail on"},
-		{"precondition", 400, envelope(400, "global", "failedPrecondition", "Precondition check failed.", "FAILED_PRECONDITION"), all, jobs.ClassTransient, "failedPrecondition", ""},
+		{"precondition", 400, envelope(400, "global", "failedPrecondition", "Precondition check failed.", "FAILED_PRECONDITION"), all, jobs.ClassTransient, "failedPrecondition", "if that goes on, check that the user has a mailbox"},
 		{"dead page token", 400, envelope(400, "global", "invalidArgument", "Invalid pageToken", "INVALID_ARGUMENT"), []call{callNextPage}, jobs.ClassCursor, "invalidArgument", "Invalid pageToken"},
 		{"bad id", 400, envelope(400, "global", "invalidArgument", "Invalid id value", "INVALID_ARGUMENT"), []call{callGet}, jobs.ClassItem, "invalidArgument", ""},
 		{"bad request without a token", 400, envelope(400, "global", "badRequest", "Bad Request", "INVALID_ARGUMENT"), []call{callProfile, callHistory}, jobs.ClassTransient, "badRequest", ""},

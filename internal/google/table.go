@@ -55,7 +55,8 @@ var rules = []rule{
 	{status: 400, reasons: []string{"failedPrecondition"}, message: "Mail service not enabled", class: jobs.ClassAccount,
 		hint: "the user has no mailbox: switch Gmail on for the user, or remove the account"},
 	// Known from service accounts without a subject, and as a passing fault.
-	{status: 400, reasons: []string{"failedPrecondition"}, class: jobs.ClassTransient},
+	{status: 400, reasons: []string{"failedPrecondition"}, class: jobs.ClassTransient,
+		hint: "if that goes on, check that the user has a mailbox and that the service account may act for the user"},
 	{status: 400, calls: []call{callNextPage, callHistoryPage}, class: jobs.ClassCursor},
 	{status: 400, calls: []call{callGet, callThread}, class: jobs.ClassItem},
 	{status: 400, calls: []call{callList, callLabelled}, class: jobs.ClassSearch,
