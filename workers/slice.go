@@ -187,6 +187,9 @@ func (s *slice) work(ctx context.Context) (end ending) {
 		if end := list(ctx, calls); end != nil && end != s.unlisted {
 			return *end
 		}
+		if s.job.Kind == jobs.MailSync { // however long the history took, what it left has a slice's time
+			s.over = s.end(ctx, time.Now())
+		}
 	}
 	return s.fetch(ctx, calls)
 }

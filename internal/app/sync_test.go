@@ -545,3 +545,20 @@ func TestASyncAskedForWhileOneRunsFollowsIt(t *testing.T) {
 		t.Errorf("StartSync of an unknown account = %v", err)
 	}
 }
+
+// TestAHistoryThatTakesLongerThanASlice is read by each slice of a sync, and what it
+// tells of is fetched all the same.
+func TestAHistoryThatTakesLongerThanASlice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 5)
+	r.cfg.Worker.Slice = 100 * time.Millisecond
+	a := r.run()
+	r.startBackfill()
+	r.backfilled(a.Store())
+	r.addFault(fakegoogle.Fault{Method: "gmail.users.history.list", DelayMS: 150})
+	r.fake.Mailbox(ann).Add(mail("news"), "INBOX")
+	if j := r.sync(a.Store()); j.State != jobs.Completed || j.Slice > 3 {
+		t.Errorf("sync = %+v, want it completed within few slices", j)
+	}
+	r.equal(a.Store())
+}
