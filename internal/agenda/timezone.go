@@ -32,11 +32,6 @@ func (t transition) kind() kind { return kind{t.from, t.to, t.name, t.daylight} 
 // events: after as many, weekdays fall on the same days again.
 const ruleYears = 28
 
-const (
-	foreseen     = 2100 // no zone has other changes than those of its rule from then on
-	lastRuleYear = 9999 - ruleYears - 1
-)
-
 // From farYear on nothing is listed one by one, however far away an event is: what
 // clocks do then is what they do every year.
 const farYear = 2100

@@ -62,7 +62,7 @@ func protect(path string, b blobs, log *zap.Logger) {
 		}) {
 			closeTo(dir, privateFolder, log)
 		} else {
-			log.Info("other users of this machine may list the folder of the store, which holds other things too; "+
+			log.Debug("other users of this machine may list the folder of the store, which holds other things too; "+
 				"they cannot read the store", zap.String("folder", dir))
 		}
 	}
