@@ -66,20 +66,36 @@ func newDelegated(t *testing.T) (*fakegoogle.Server, *fakegoogle.Mailbox, *Mailb
 }
 
 func TestManyCallsShareOneToken(t *testing.T) {
-	fake, _, m := newDelegated(t)
+	fake, _, url := newFake(t, fakegoogle.Options{})
+	g := newTestGoogle(t, Options{Endpoint: url, Projects: map[string]Project{project: {Credentials: writeKey(t, url, nil)}}})
+	m := open(t, g)
 	m.caller.MaxWait = 10 * time.Second // for a place: ten calls may be in flight at once
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			if _, err := m.Profile(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+	fifty := func(when string, wantTokens int64) (refused int64) {
+		t.Helper()
+		before := fake.Activity(fakegoogle.Filter{User: ann.Email})
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if _, err := m.Profile(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		after := fake.Activity(fakegoogle.Filter{User: ann.Email})
+		if tokens, calls := fake.Meter().TokenCalls[ann.Email], after.Statuses[http.StatusOK]-before.Statuses[http.StatusOK]; tokens != wantTokens || calls != 50 {
+			t.Errorf("%s: %d tokens fetched, %d calls answered; want %d and 50", when, tokens, calls, wantTokens)
+		}
+		return fake.Meter().Unauthenticated
 	}
-	all.Wait()
-	report := fake.Meter()
-	if tokens, calls := report.TokenCalls[ann.Email], report.User(ann.Email).Calls; tokens != 1 || calls != 50 {
-		t.Errorf("%d tokens fetched for %d calls, want 1 for 50", tokens, calls)
+	fifty("at first", 1)
+	resp, err := http.Post(url+"/_fake/mailbox", "application/json", strings.NewReader(`{"user":"`+ann.Email+`","revoke_access_tokens":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if refused := fifty("once the token is worth nothing", 2); resp.StatusCode != http.StatusOK || refused == 0 || refused > 50 {
+		t.Errorf("revoking answered %s; then %d calls were refused, want each call refused once at most", resp.Status, refused)
 	}
 }
 
