@@ -32,6 +32,8 @@ func TestAttachmentsOfNothingAreThere(t *testing.T) {
 			"payload.parts.0.body": `{"size":0,"data":""}`, "payload.parts.1.body": `{"size":0}`,
 			"payload.parts.2": `{"partId":"2","filename":"c.txt","body":{"size":5,"data":"aGVs\r\nbG8"}}`}, []want{{"0", "a.pdf", ""}, {"1", "b.pdf", ""}, {"2", "c.txt", "hello"}}},
 		{"Subject: answered with nothing\r\n" + two, nil, []want{{"0", "a.pdf", ""}, {"1", "b.pdf", ""}}},
+		{"Subject: sizes that cannot be\r\n" + two, map[string]string{"sizeEstimate": "-5", "payload.parts.0.body.size": "-3",
+			"payload.parts.1.body": `{"size":-1}`}, []want{{"0", "a.pdf", "hello"}, {"1", "b.pdf", ""}}},
 	}
 	var ids []string
 	for _, m := range messages {
@@ -47,10 +49,13 @@ func TestAttachmentsOfNothingAreThere(t *testing.T) {
 	if err := r.fake.AddFault(fakegoogle.Fault{Method: methodAttachment, ID: ids[3], Body: `{"size":0}`}); err != nil {
 		t.Fatal(err)
 	}
+	if err := r.fake.AddFault(fakegoogle.Fault{Method: methodAttachment, ID: ids[4], Body: `{"size":-1,"data":"aGVsbG8"}`}); err != nil {
+		t.Fatal(err)
+	}
 	a := r.run(app.RoleScheduler, app.RoleWorker, app.RoleWeb)
 	s := r.open()
-	if job, _ := r.filtered(s, jobs.Filter{Format: jobs.FormatFull}); job.State != jobs.Completed {
-		t.Fatalf("backfill = %+v", job)
+	if job, _ := r.filtered(s, jobs.Filter{Format: jobs.FormatFull}); job.State != jobs.Completed || job.Failures != 0 || job.Requeued != 0 {
+		t.Fatalf("backfill = %+v, want it to come to its end without a failure", job)
 	}
 	web := &served{t: t, base: "http://" + a.Addr().String() + "/api/v1"}
 	for i, m := range messages {

@@ -57,7 +57,7 @@ func (m *Mailbox) Profile(ctx context.Context) (jobs.Profile, error) {
 		if p.HistoryID == 0 {
 			return errNoHistoryID
 		}
-		profile = jobs.Profile{Email: p.Email, Messages: p.Messages, HistoryID: p.HistoryID}
+		profile = jobs.Profile{Email: p.Email, Messages: max(p.Messages, 0), HistoryID: p.HistoryID}
 		return nil
 	})
 	return profile, err

@@ -46,17 +46,17 @@ type body struct {
 	Data         string `json:"data"`
 }
 
-// size is how long the content is said to be; 0 where nothing is said.
+// size is how long the content is said to be; 0 where nothing is said that can be.
 func (b *body) size() int64 {
 	if b == nil || b.Size == nil {
 		return 0
 	}
-	return *b.Size
+	return max(*b.Size, 0)
 }
 
 // fetched is what is known of the message beside its body.
 func (m message) fetched() jobs.Fetched {
-	f := jobs.Fetched{ID: m.ID, ThreadID: m.ThreadID, HistoryID: m.HistoryID, SizeEstimate: m.SizeEstimate}
+	f := jobs.Fetched{ID: m.ID, ThreadID: m.ThreadID, HistoryID: m.HistoryID, SizeEstimate: max(m.SizeEstimate, 0)}
 	for _, label := range m.Labels {
 		if label != "" {
 			f.Labels = append(f.Labels, label)
