@@ -165,6 +165,7 @@ func TestCalendarErrorsAreSorted(t *testing.T) {
 		{"a request that makes no sense", 400, "badRequest", []call{callEvents}, jobs.ClassItem, ""},
 		{"the user's minute", 403, "rateLimitExceeded", calendarCalls, jobs.ClassQuota, ""},
 		{"the general limits", 403, "quotaExceeded", calendarCalls, jobs.ClassQuota, ""},
+		{"a precondition", 400, "failedPrecondition", []call{callCalendars}, jobs.ClassTransient, "if that goes on, check that the user has calendars"},
 		{"a server fault", 503, "backendError", calendarCalls, jobs.ClassTransient, ""},
 	} {
 		domain := "global"

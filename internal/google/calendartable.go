@@ -23,6 +23,8 @@ const hintCalendars = "in the Workspace admin console, under domain-wide delegat
 // calendarRules is the table of [rules] for the calls of Calendar. What is about
 // one calendar only never has a class that stops the account.
 var calendarRules = []rule{
+	{status: 400, reasons: []string{"failedPrecondition"}, calls: []call{callCalendars}, class: jobs.ClassTransient,
+		hint: "if that goes on, check that the user has calendars and that the service account may act for the user"},
 	{status: 400, calls: []call{callCalendarsPage, callEventsPage}, class: jobs.ClassCursor},
 	{status: 400, calls: []call{callEvents}, class: jobs.ClassItem},
 
