@@ -49,3 +49,21 @@ func TestComplaintsAboutRedisAreNotRepeated(t *testing.T) {
 		}
 	})
 }
+
+// TestAllRefusalsOfRedisAreComplaints: what Redis answers until somebody acts comes
+// as often as what passes.
+func TestAllRefusalsOfRedisAreComplaints(t *testing.T) {
+	for _, reply := range []string{
+		"READONLY You can't write against a read only replica.",
+		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+		"LOADING Redis is loading the dataset in memory",
+		"NOPERM this user has no permissions to run the 'evalsha' command",
+		"NOAUTH Authentication required.",
+		"WRONGPASS invalid username-password pair or user is disabled.",
+		"ERR max number of clients reached",
+	} {
+		if redisRefusal("Dequeue error: UNKNOWN: redis eval error: "+reply+" ") == "" {
+			t.Errorf("%q is no refusal", reply)
+		}
+	}
+}

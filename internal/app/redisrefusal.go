@@ -3,7 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"headroom/config"
@@ -23,9 +26,14 @@ var redisRefusals = map[string]string{
 	"MASTERDOWN":  "Redis is a replica that has lost its primary",
 	"NOREPLICAS":  "Redis has too few replicas and takes no writes",
 	"CLUSTERDOWN": "the Redis cluster is down",
+	"NOPERM":      "the user of redis.url lacks a permission at Redis",
+	"NOAUTH":      "Redis asks for a password: set it in redis.url (HEADROOM_REDIS_URL)",
+	"WRONGPASS":   "Redis refuses the user or password of redis.url (HEADROOM_REDIS_URL)",
+
+	"max number of clients": "Redis serves no more clients: raise its maxclients",
 }
 
-var redisRefusalWord = regexp.MustCompile(`(?:^|[ :-])(READONLY|OOM|BUSY|MISCONF|LOADING|MASTERDOWN|NOREPLICAS|CLUSTERDOWN) `)
+var redisRefusalWord = regexp.MustCompile(`(?:^|[ :-])(` + strings.Join(slices.Sorted(maps.Keys(redisRefusals)), "|") + `) `)
 
 // redisRefusal finds in an error's text why Redis refuses what it is asked for, ""
 // if it is none of the reasons that pass.
@@ -39,10 +47,13 @@ func redisRefusal(text string) string {
 // writeKeyLife is how long Redis keeps what a look at it wrote.
 const writeKeyLife = time.Minute
 
+// readyScript writes as tasks are moved and quota is counted: by a script.
+var readyScript = redis.NewScript("return redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])")
+
 // redisWrites reports why Redis cannot be written to now. A Redis that only answers
 // is not enough: no task moves and no quota is counted.
 func redisWrites(ctx context.Context, rdb *redis.Client, cfg config.Config) error {
-	err := rdb.Set(ctx, queueKey(cfg, "ready"), time.Now().Unix(), writeKeyLife).Err()
+	err := readyScript.Run(ctx, rdb, []string{queueKey(cfg, "ready")}, time.Now().Unix(), int(writeKeyLife.Seconds())).Err()
 	if reply := redisReply(err); reply != "" {
 		if words := redisRefusal(reply); words != "" {
 			return fmt.Errorf("%s: %w", words, err)
