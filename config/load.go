@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -175,6 +176,9 @@ func decode(cfg *Config, file string, data []byte) []error {
 		if m := lineForm.FindStringSubmatch(text); m != nil {
 			return []error{fmt.Errorf("%s:%s: %s", file, m[1], m[2])}
 		}
+		if line, odd := controlCharacter(data); odd != "" {
+			return []error{fmt.Errorf("%s:%d: %s", file, line, odd)}
+		}
 		return []error{fmt.Errorf("%s: %s", file, text)}
 	}
 	var doc yaml.Node
@@ -219,14 +223,37 @@ func typeProblem(file, text string, keys map[int][]string) error {
 				key = k
 			}
 		}
-		what = errUnknownKey.Error() + meant(key, Keys())
+		what = errUnknownKey.Error()
+		switch section, rest, dotted := strings.Cut(f[1], "."); {
+		case dotted && slices.Contains(Keys(), key):
+			what += fmt.Sprintf(" with dots; in a file write %s: and, indented below it, %s:", section, strings.ReplaceAll(rest, ".", ": and below that "))
+		case !slices.Contains(Keys(), key): // it is one where an alias repeats a section of another kind
+			what += meant(key, Keys())
+		}
 		if odd := oddText(f[1]); odd != "" {
 			what = "the name " + odd
 		}
 	} else if u := unreadForm.FindStringSubmatch(what); u != nil {
 		what = unread(u[1], u[2], u[3])
 	}
+	if key == "" {
+		return fmt.Errorf("%s:%d: the file %s", file, line, what)
+	}
 	return fmt.Errorf("%s:%d: %s: %s", file, line, key, what)
+}
+
+// controlCharacter finds the first one that YAML does not allow, and its line.
+func controlCharacter(data []byte) (line int, what string) {
+	line = 1
+	for _, r := range string(data) {
+		switch {
+		case r == '\n':
+			line++
+		case r != '\t' && r != '\r' && r != '\u0085' && unicode.IsControl(r):
+			return line, fmt.Sprintf("holds a control character (%U); remove it", r)
+		}
+	}
+	return 0, ""
 }
 
 // unread says that a value of a YAML tag does not fit a Go type.

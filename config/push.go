@@ -56,9 +56,9 @@ func (c Push) validate(p *problems, google Google) {
 	for _, s := range settings {
 		p.check(s.value != "" || len(set) == 0, s.key, "is missing: name %s, or leave out %s", s.why, strings.Join(set, ", "))
 	}
-	p.check(g.Topic == "" || topicForm.MatchString(g.Topic), "push.gmail.topic", "must be projects/PROJECT/topics/TOPIC, not %q", g.Topic)
+	p.check(g.Topic == "" || topicForm.MatchString(g.Topic), "push.gmail.topic", "must be projects/PROJECT/topics/TOPIC, not %q", URL(g.Topic))
 	p.check(g.Subscription == "" || subscriptionForm.MatchString(g.Subscription), "push.gmail.subscription",
-		"must be projects/PROJECT/subscriptions/SUBSCRIPTION, not %q", g.Subscription)
+		"must be projects/PROJECT/subscriptions/SUBSCRIPTION, not %q", URL(g.Subscription))
 	p.check(g.ServiceAccount == "" || strings.Count(g.ServiceAccount, "@") == 1, "push.gmail.service_account",
 		"must be an address such as push@my-project.iam.gserviceaccount.com, not %q", g.ServiceAccount)
 	p.check(g.Issuer == "" || isURL(g.Issuer, true), "push.gmail.issuer", "must be an http or https URL, not %q", g.Issuer)

@@ -56,6 +56,15 @@ func (u URL) String() string {
 	return parsed.Redacted()
 }
 
+// urls is texts that may be URLs by mistake, and are printed as such.
+func urls(texts []string) []URL {
+	all := make([]URL, len(texts))
+	for i, text := range texts {
+		all[i] = URL(text)
+	}
+	return all
+}
+
 // GoString keeps the password out of %#v.
 func (u URL) GoString() string { return fmt.Sprintf("config.URL(%q)", u.String()) }
 

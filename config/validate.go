@@ -41,11 +41,11 @@ func (c Config) Validate() error {
 		"must be a second or longer, or 0 for syncs that are asked for only, not %s", c.Sync.Interval)
 	c.Schedules.validate(&p)
 	c.Push.validate(&p, c.Google)
-	p.check(validAddress(c.Web.Listen), "web.listen", "must be host:port, such as 127.0.0.1:8080, not %q", c.Web.Listen)
+	p.check(validAddress(c.Web.Listen), "web.listen", "must be host:port, such as 127.0.0.1:8080, not %q", URL(c.Web.Listen))
 	p.check(!slices.ContainsFunc(c.Web.Hosts, func(host string) bool { return host == "" || strings.ContainsAny(host, ":/* ") }),
-		"web.hosts", "must be names such as headroom.example.com, without port or pattern, not %q", c.Web.Hosts)
+		"web.hosts", "must be names such as headroom.example.com, without port or pattern, not %q", urls(c.Web.Hosts))
 	p.check(c.Metrics.Listen == "" || validAddress(c.Metrics.Listen), "metrics.listen",
-		"must be host:port, such as 127.0.0.1:9090, or empty not to listen, not %q", c.Metrics.Listen)
+		"must be host:port, such as 127.0.0.1:9090, or empty not to listen, not %q", URL(c.Metrics.Listen))
 	p.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	p.oneOf("log.format", c.Log.Format, "auto", "console", "json")
 	p.check(c.Scale >= 1 && c.Scale <= 1000, "scale", "must be from 1 to 1000, not %d", c.Scale)
