@@ -81,7 +81,7 @@ func printEstimate(out io.Writer, e app.Estimate) error {
 		if s.Format != "" {
 			call += " " + s.Format
 		}
-		facts.Add(name, "%s calls of %s: %s", number(s.Calls.Value), call, s.For)
+		facts.Add(name, "%s of %s: %s", counted(s.Calls.Value, "call"), call, s.For)
 	}
 	facts.Add("why", "%s", e.Why)
 	facts.Add("asking cost", "%s units", number(e.Spent))
@@ -93,7 +93,7 @@ func printEstimate(out io.Writer, e app.Estimate) error {
 	for _, p := range e.Prices {
 		share := term.None
 		if p.DayUnits > 0 {
-			share = fmt.Sprintf("%.3g %% of %s", 100*p.DayShare, number(p.DayUnits))
+			share = fmt.Sprintf("%s %% of %s", dayPercent(100*p.DayShare), number(p.DayUnits))
 		}
 		note := ""
 		if p.Own {
@@ -106,6 +106,17 @@ func printEstimate(out io.Writer, e app.Estimate) error {
 		w.Row(p.List, units, share, lasting(p.Seconds), p.BoundBy, note)
 	}
 	return w.Flush()
+}
+
+// dayPercent is a share of a hundred with three digits that count, and never a power of ten.
+func dayPercent(p float64) string {
+	if p > 0 && p < 0.001 {
+		return "under 0.001"
+	}
+	if p >= 999.5 {
+		return humanize.Comma(int64(math.Round(p)))
+	}
+	return fmt.Sprintf("%.3g", p)
 }
 
 // figureText is a number with its bounds and where it is from.

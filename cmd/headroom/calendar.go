@@ -73,6 +73,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 
 // followCalendars waits until the sync that was asked for has ended, and tells how.
 func followCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, asked app.SyncAsked) error {
+	waits := syncWaits{cmd: cmd}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -93,6 +94,9 @@ func followCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *sto
 		}
 		if err == nil && job.State == jobs.Paused {
 			return pausedSync(job)
+		}
+		if err == nil {
+			waits.tell(job)
 		}
 		select {
 		case <-tick.C:

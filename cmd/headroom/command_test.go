@@ -53,7 +53,7 @@ func TestWrongUsageIsCode2AndOneLine(t *testing.T) {
 		"unknown flag":         {[]string{"run", "--role", "web"}, "unknown flag: --role; see headroom run --help"},
 		"unknown role":         {[]string{"run", "--roles", "web,cook"}, `--roles: no role "cook"; there are scheduler, worker and web`},
 		"too many arguments":   {[]string{"account", "list", "x"}, "usage: headroom account list"},
-		"no argument":          {[]string{"backfill", "start"}, "usage: headroom backfill start ACCOUNT"},
+		"no argument":          {[]string{"backfill", "start"}, "accepts 1 argument, received 0; usage: headroom backfill start ACCOUNT"},
 		"no project":           {[]string{"account", "add", "ann@example.com"}, "--project is missing"},
 		"too long an address":  {[]string{"account", "add", strings.Repeat("a", 3000) + "@example.com", "--project", "main"}, "3012 characters is too long"},
 		"no address":           {[]string{"account", "add", "ann", "--project", "main"}, `"ann" is not an e-mail address`},
@@ -96,7 +96,7 @@ func TestConfigCheckListsAllProblems(t *testing.T) {
 	}
 	r := s.headroom("config", "check")
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-	if r.code != 2 || len(lines) != 4 || !strings.Contains(r.stderr, "4 problem(s)") {
+	if r.code != 2 || len(lines) != 4 || !strings.Contains(r.stderr, "4 problems;") {
 		t.Errorf("config check = %+v, want code 2 and four lines", r)
 	}
 	for i, want := range []string{":2: worker.slice", ":3: colour", "redis.url", "worker.in_flight"} {
@@ -141,7 +141,7 @@ func TestConfigCheckFindsWhatRunRefuses(t *testing.T) {
 			}
 			want := strings.Replace(row.want, "F:", s.file+":", 1)
 			r := s.headroom("config", "check")
-			if r.code != 2 || !strings.Contains(r.stdout, want) || !strings.Contains(r.stderr, "the settings of "+s.file+" have 1 problem(s)") {
+			if r.code != 2 || !strings.Contains(r.stdout, want) || !strings.Contains(r.stderr, "the settings of "+s.file+" have 1 problem;") {
 				t.Errorf("config check = %+v, want %q", r, want)
 			}
 			if name == "the store's a folder" || name == "blobs are a file" {

@@ -73,7 +73,7 @@ Exit codes: 0 valid, 2 not valid.`,
 					cmd.Println(p)
 				}
 			}
-			return usagef("the settings %s have %d problem(s); docs/configuration.md lists every key", g.origin(), len(v.Problems))
+			return usagef("the settings %s have %s; docs/configuration.md lists every key", g.origin(), counted(int64(len(v.Problems)), "problem"))
 		},
 	}
 	cmd.Flags().StringSliceVar(&names, "roles", nil, "check for processes with these `ROLES`: scheduler, worker, web (default all)")

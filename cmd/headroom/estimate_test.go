@@ -10,6 +10,14 @@ import (
 	"headroom/jobs"
 )
 
+func TestDayPercentHasNoPowersOfTen(t *testing.T) {
+	for p, want := range map[float64]string{0: "0", 8.75e-06: "under 0.001", 0.001: "0.001", 0.00301: "0.00301", 12.34: "12.3", 999.4: "999", 999.6: "1,000", 12345678: "12,345,678"} {
+		if got := dayPercent(p); got != want {
+			t.Errorf("dayPercent(%v) = %q, want %q", p, got, want)
+		}
+	}
+}
+
 func TestEstimateOfABackfill(t *testing.T) {
 	s := newSite(t, realRedis.URL())
 	fake, err := fakegoogle.New(fakegoogle.Options{})
@@ -51,7 +59,7 @@ func TestEstimateOfABackfill(t *testing.T) {
 	for _, args := range [][]string{{"estimate", "ann@example.com"}, {"start", "ann@example.com", "--dry-run"}} {
 		r := s.headroom(append([]string{"backfill"}, args...)...)
 		for _, want := range []string{"120, the profile's count less those of spam and trash", "roughly, by the sizes of 10 of them",
-			"120 calls of messages.get raw", "2,407", "0.00301 % of 80,000,000", "31s", "user-minute", "the project's", "threads.get has no format raw"} {
+			"120 calls of messages.get raw", "1 call of getProfile", "2,407", "0.00301 % of 80,000,000", "31s", "user-minute", "the project's", "threads.get has no format raw"} {
 			if !strings.Contains(r.stdout, want) {
 				t.Errorf("%q does not say %q: %+v", args, want, r)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"headroom/internal/term"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 )
 
@@ -47,4 +48,12 @@ func unprinted(cmd *cobra.Command) error {
 		return o.Err()
 	}
 	return nil
+}
+
+// counted is a number of things: "1 problem", "1,200 problems".
+func counted(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return humanize.Comma(n) + " " + noun
 }

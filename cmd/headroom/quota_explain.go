@@ -90,7 +90,7 @@ func holds(p *page, a app.APIQuota) []string {
 	}
 	if a.OfAll.UnknownUntil.After(p.now) {
 		units, limit := left(0)
-		return append(lines, fmt.Sprintf("Redis is new or lost its data, so sync and backfill hold %s; interactive goes on within what their ceilings leave: %s units (%s)",
+		return append(lines, fmt.Sprintf("Redis is new or lost its data, so sync and backfill hold %s, or as long from their first call if there was none yet; interactive goes on within what their ceilings leave: %s units (%s)",
 			p.until(a.OfAll.UnknownUntil), humanize.Comma(units), limit))
 	}
 	var may []string

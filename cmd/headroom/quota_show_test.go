@@ -289,7 +289,7 @@ func TestQuotaShowOnANewRedis(t *testing.T) {
 	s.headroom("quota", "show", "main").has(t,
 		"  project-minute  [+++++xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx] 0 of 1,200,000 used\n",
 		"    interactive  120,000 left  to its ceiling of 120,000 (10 %)  Redis lost its data: what the background's ceilings leave, less what was spent since\n",
-		"    backfill     0 left        to its ceiling of 0 (0 %)", "Redis is new or lost its data; the background holds until ", "\nwaiting\n  nobody\n")
+		"    backfill     0 left        to its ceiling of 0 (0 %)", "Redis is new or lost its data; sync and backfill hold until ", "or as long from their first call if there was none yet", "\nwaiting\n  nobody\n")
 	s.headroom("quota", "explain", "ann@example.com", "--project", "main").has(t,
 		"  gmail: Redis is new or lost its data, so sync and backfill hold until ", "; interactive goes on within what their ceilings leave: 600 units (user-minute)\n")
 	// What is shown is what fits, to the unit.

@@ -81,7 +81,7 @@ func facts(p *page, s app.QuotaState, a app.APIQuota) [][2]string {
 		add("cool-down", "%s", line)
 	}
 	if !a.OfAll.UnknownUntil.IsZero() {
-		add("unknown", "Redis is new or lost its data; the background holds %s", p.until(a.OfAll.UnknownUntil))
+		add("unknown", "Redis is new or lost its data; sync and backfill hold %s, or as long from their first call if there was none yet", p.until(a.OfAll.UnknownUntil))
 	}
 	if f := a.Flight; f != nil {
 		text := fmt.Sprintf("%d of %s", f.InFlight, byLane(f.Caps, func(n int64) string { return fmt.Sprint(n) }))

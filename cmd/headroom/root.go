@@ -41,7 +41,7 @@ They mean the same for every command. What is named and does not exist, such as 
 unknown account, backfill or message, is 1; a project, price list, schedule or format
 that neither the settings nor Headroom know is 2; output that cannot be written is 1.
 Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopped
-(run, fake-google, quota show --watch).`,
+(run, fake-google, and quota show and quota explain with --watch).`,
 		Example: `  headroom account add ann@example.com --project my-project
   headroom run &
   headroom backfill start ann@example.com
@@ -176,7 +176,8 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usagef("%w; usage: %s", err, cmd.UseLine())
+			text := strings.NewReplacer("1 arg(s)", "1 argument", "arg(s)", "arguments").Replace(err.Error())
+			return usagef("%s; usage: %s", text, cmd.UseLine())
 		}
 		return nil
 	}

@@ -92,7 +92,15 @@ func tabulateSchedules(out io.Writer, lines []jobs.ScheduleLine) error {
 		w.Row(l.Schedule, l.Spec, l.Zone, l.SettingsOf, l.Accounts, term.Time(l.Next),
 			term.Time(l.LastSlot), resultsCell(l), lagCell(l), l.Missed, pausedCell(l))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, l := range lines { // below the table, which an error of Google's would stretch over several screens
+		if l.LastError != "" {
+			fmt.Fprintf(out, "last error of %s (settings of %s): %s\n", l.Schedule, term.Clean(l.SettingsOf), term.Clean(l.LastError))
+		}
+	}
+	return nil
 }
 
 // resultsCell is a result, or how many accounts had which.
@@ -105,11 +113,7 @@ func resultsCell(l jobs.ScheduleLine) string {
 			parts = append(parts, fmt.Sprintf("%d %s", l.Results[result], result))
 		}
 	}
-	text := strings.Join(parts, ", ")
-	if l.LastError != "" {
-		text += " (" + l.LastError + ")"
-	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 func lagCell(l jobs.ScheduleLine) string {

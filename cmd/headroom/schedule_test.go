@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
@@ -123,6 +124,23 @@ func TestTheLastResultIsThatOfTheWork(t *testing.T) {
 	s.headroom("schedule", "run", "tea").fails(t, 2, `no schedule "tea"; there are mail-sync, calendar-sync, watch-renewal, reconciliation`)
 	if ran := decode[jobs.ScheduleRun](t, s.headroom("schedule", "run", "mail-sync", "--json")); ran.Accounts != 3 || ran.Asked != 1 {
 		t.Errorf("run for all = %+v", ran)
+	}
+}
+
+// An error of Google's has a line of its own: in the table it would be hundreds of
+// columns wide, and push the rest off the screen.
+func TestErrorsStandBelowTheSchedules(t *testing.T) {
+	var out bytes.Buffer
+	err := tabulateSchedules(&out, []jobs.ScheduleLine{
+		{Schedule: "mail-sync", SettingsOf: "defaults", Results: map[string]int{"waiting": 1}, LastError: "history.list: connection refused"},
+		{Schedule: "reconciliation", SettingsOf: "defaults", Results: map[string]int{"never": 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 4 || lines[3] != "last error of mail-sync (settings of defaults): history.list: connection refused" || strings.Contains(lines[1], "refused") {
+		t.Errorf("schedule list = %q", lines)
 	}
 }
 

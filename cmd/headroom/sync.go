@@ -8,6 +8,7 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
 
 	"github.com/spf13/cobra"
@@ -64,6 +65,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 // followSync waits until the sync that was asked for has ended, and tells how.
 func followSync(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, asked app.SyncAsked) error {
 	before := asked.Job.Progress
+	waits := syncWaits{cmd: cmd}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -81,12 +83,30 @@ func followSync(ctx context.Context, cmd *cobra.Command, g *globals, s *store.St
 		if err == nil && job.State == jobs.Paused {
 			return pausedSync(job)
 		}
+		if err == nil {
+			waits.tell(job)
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return errors.New("stopped watching; the sync goes on by itself")
 		}
 	}
+}
+
+// A syncWaits tells on stderr what a watched sync waits for: once for each reason, so
+// that nobody takes a minute of silence for a command that hangs.
+type syncWaits struct {
+	cmd  *cobra.Command
+	told string
+}
+
+func (w *syncWaits) tell(j jobs.Job) {
+	if j.State != jobs.Waiting || j.WaitingFor == w.told {
+		return
+	}
+	w.told = j.WaitingFor
+	w.cmd.PrintErrf("%s waits for %s until %s\n", j.ID, term.Clean(j.WaitingFor), term.Time(j.WaitUntil))
 }
 
 // pausedSync says of a sync that it goes on only when somebody says so.

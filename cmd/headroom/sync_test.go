@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/internal/store"
+	"headroom/internal/term"
 	"headroom/jobs"
+
+	"github.com/spf13/cobra"
 )
 
 func TestSyncIsAskedFor(t *testing.T) {
@@ -97,5 +102,30 @@ func TestWatchingAPausedSyncEnds(t *testing.T) {
 		if _, stderr := p.out(); !strings.Contains(stderr, row.job+" is paused, and what was asked for waits; resume it with: headroom backfill resume "+row.job) {
 			t.Errorf("%s says %q", row.args, stderr)
 		}
+	}
+}
+
+// A sync that waits says what for, once for each reason, and on stderr: its result is
+// all that stdout has.
+func TestAWatchedSyncTellsWhatItWaitsFor(t *testing.T) {
+	cmd := &cobra.Command{}
+	var out, errs bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	waits := syncWaits{cmd: cmd}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, j := range []jobs.Job{
+		{ID: "sync:a@b.c", State: jobs.Queued},
+		{ID: "sync:a@b.c", State: jobs.Waiting, WaitingFor: "user-minute", WaitUntil: at},
+		{ID: "sync:a@b.c", State: jobs.Waiting, WaitingFor: "user-minute", WaitUntil: at.Add(time.Second)},
+		{ID: "sync:a@b.c", State: jobs.Running},
+		{ID: "sync:a@b.c", State: jobs.Waiting, WaitingFor: "project-minute\x1b[2J", WaitUntil: at},
+	} {
+		waits.tell(j)
+	}
+	lines := strings.Split(strings.TrimSpace(errs.String()), "\n")
+	if out.Len() > 0 || len(lines) != 2 || lines[0] != "sync:a@b.c waits for user-minute until "+term.Time(at) ||
+		!strings.HasPrefix(lines[1], "sync:a@b.c waits for project-minute") || strings.Contains(lines[1], "\x1b") {
+		t.Errorf("told %q, and on stdout %q", lines, out.String())
 	}
 }
