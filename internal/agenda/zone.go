@@ -26,6 +26,9 @@ func location(name string) (zone *time.Location, found bool) {
 			return zone, true
 		}
 	}
+	if zone, found = iana(ianaCase(name)); found {
+		return zone, true
+	}
 	if offset, ok := offsetOf(name); ok {
 		return fixed(offset), true
 	}
@@ -48,6 +51,22 @@ func iana(name string) (*time.Location, bool) {
 	loaded.Store(name, zone)
 	return zone, true
 }
+
+// ianaCase writes a name in the letters that IANA's names have: europe/berlin is
+// Europe/Berlin, AMERICA/NEW_YORK America/New_York and utc UTC.
+func ianaCase(name string) string {
+	return zoneWord.ReplaceAllStringFunc(name, func(word string) string {
+		switch word = strings.ToLower(word); word {
+		case "au", "es", "of":
+			return word
+		case "cet", "eet", "est", "gb", "gmt", "hst", "met", "mst", "nz", "prc", "rok", "uct", "us", "utc", "wet":
+			return strings.ToUpper(word)
+		}
+		return strings.ToUpper(word[:1]) + word[1:]
+	})
+}
+
+var zoneWord = regexp.MustCompile(`[A-Za-z]+`)
 
 // loaded are the zones that were found, by name: no more than there are. Finding one
 // reads a file.
