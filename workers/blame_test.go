@@ -54,6 +54,18 @@ func TestAnAnswerAboutOneItemIsNotAboutTheAccount(t *testing.T) {
 			}
 			return nil
 		}, jobs.Blocked, 0, 2},
+		{"the only message", 1, func(call string, _ int) error {
+			if call == "get m0" {
+				return account
+			}
+			return nil
+		}, jobs.CompletedWithFailures, 1, 7},
+		{"all of a handful", 5, func(call string, _ int) error {
+			if strings.HasPrefix(call, "get") {
+				return account
+			}
+			return nil
+		}, jobs.CompletedWithFailures, 5, 7},
 		{"all messages, of which there are few", 12, func(call string, _ int) error {
 			if strings.HasPrefix(call, "get") {
 				return account

@@ -46,8 +46,9 @@ func (s *slice) judge(ctx, calls context.Context, suspects []suspect) *ending {
 	}
 	switch err := blamed(suspects); {
 	case proven:
-	case err != nil: // one after the other is refused: it is the account
+	case err != nil && len(suspects) >= jobs.FaultStreak: // one after the other is refused: it is the account
 		return endingOf(err, time.Now())
+	case err != nil: // they are all that is left, and the account answers other calls
 	case !s.evidence(suspects).Blamed():
 		return s.outage(causeOf(suspects))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"go.uber.org/zap"
 
 	"headroom/jobs"
 	"headroom/quota"
@@ -182,7 +183,9 @@ func (b *deafMailbox) Profile(context.Context) (jobs.Profile, error) {
 func TestShutdownIsBoundedWhateverASliceDoes(t *testing.T) {
 	t.Parallel()
 	box := &deafMailbox{&memMailbox{n: 5}, make(chan struct{}), make(chan struct{})}
-	p := newPlant(t, box, func(o *Options) { o.ShutdownTimeout = 200 * time.Millisecond })
+	p := newPlant(t, box, func(o *Options) {
+		o.ShutdownTimeout, o.Log = 200*time.Millisecond, zap.NewNop() // the slice ends after the test
+	})
 	ref := p.start(ann)
 	stop := p.run()
 	<-box.asked

@@ -108,6 +108,7 @@ func TestOddMailIsReadAtOnce(t *testing.T) {
 		set(methodGet, ids[4].ID, map[string]string{"raw": `"` + broken + `"`}),
 		set(methodGet, ids[5].ID, map[string]string{"raw": "{}"}),
 		set(methodGet, ids[6].ID, map[string]string{"labelIds": `"INBOX"`}),
+		set(methodGet, ids[7].ID, map[string]string{"historyId": `"18446744073709551615"`}),
 		set(methodList, "", map[string]string{"messages.12": "null", "messages.13": "{}", "messages.14": `"x"`, "resultSizeEstimate": "{}"}),
 		set(methodProfile, "", map[string]string{"historyId": "4200", "messagesTotal": `"12"`}),
 		set(methodLabels, "", map[string]string{"labels.0": "null", "labels.1.name": "12"}),
@@ -133,6 +134,7 @@ func TestOddMailIsReadAtOnce(t *testing.T) {
 		2: func(m jobs.Message) bool { return m.SHA256 == sha(mail) },
 		3: func(m jobs.Message) bool { return m.SHA256 == sha(mail) },
 		4: func(m jobs.Message) bool { return m.SHA256 == sha(mail) },
+		7: func(m jobs.Message) bool { return m.HistoryID == 0 }, // else no label could change any more
 		6: func(m jobs.Message) bool { return len(m.Labels) == 1 && m.Labels[0] == "INBOX" },
 	} {
 		if m, err := s.Message(t.Context(), ann, ids[i].ID); err != nil || !check(m) {

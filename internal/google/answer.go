@@ -207,6 +207,7 @@ func readPage(body io.Reader) (page answerPage, err error) {
 			return page, &fieldError{lenient.Problem{Field: field.name, Found: "of another kind"}}
 		}
 	}
+	page.historyID = possible(page.historyID)
 	var updated string
 	if _, err := lenient.Unmarshal(fields.Updated, &updated); err == nil {
 		page.updated = momentOf(updated)

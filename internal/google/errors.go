@@ -182,6 +182,8 @@ func sortBroken(c call, err error) (jobs.Class, string) {
 		return jobs.ClassTransient, "badAttachment"
 	case is(errNoHistoryID), is(errNoHistory):
 		return jobs.ClassTransient, "noHistoryID"
+	case is(errNoLabels):
+		return jobs.ClassTransient, "noLabels"
 	case is(errNoMessage):
 		return jobs.ClassTransient, "noMessage"
 	case is(errNoItemID):

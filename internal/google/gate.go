@@ -243,13 +243,14 @@ func (g *Google) through(ctx context.Context, key gateKey, c call, do func() err
 	if err != nil {
 		return err
 	}
+	told := errUntold // unless do returns
+	defer func() { leave(told) }()
 	err = do()
-	told := err
+	told = err
 	if failed, ok := errors.AsType[*jobs.CallError](err); ok && failed.Class == jobs.ClassProject {
 		if _, answered := errors.AsType[*googleapi.Error](err); !answered || !speaksForAll(c) {
 			told = errUntold
 		}
 	}
-	leave(told)
 	return err
 }

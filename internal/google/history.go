@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/url"
 	"strconv"
 
@@ -17,7 +18,20 @@ const (
 	labelFields = "labels(id,name)"
 )
 
-var errNoHistory = errors.New("the answer names no history id")
+var (
+	errNoHistory = errors.New("the answer names no history id")
+	errNoLabels  = errors.New("the answer names no label, and every mailbox has some")
+)
+
+// possible is a history id as an answer names it, or 0 for one that can be none:
+// signed numbers compare ids, and a row with the greatest of all would be newer than
+// whatever is told of it later.
+func possible(id uint64) uint64 {
+	if id > math.MaxInt64 {
+		return 0
+	}
+	return id
+}
 
 // History returns a page of up to 500 records of what changed after a history id:
 // the first page for an empty token. The error's class is [jobs.ClassCursor] when
@@ -74,7 +88,7 @@ func recordOf(text json.RawMessage) (r jobs.HistoryRecord, odd lenient.Problems,
 	if odd, err = lenient.Unmarshal(text, &record); err != nil {
 		return r, odd, err
 	}
-	r.ID = record.ID
+	r.ID = possible(record.ID)
 	add := func(kind jobs.ChangeKind, parts []*historyFor) {
 		for _, p := range parts {
 			if p == nil || p.Message.ID == "" {
@@ -99,7 +113,9 @@ func (m *Mailbox) Labels(ctx context.Context) ([]jobs.Label, error) {
 		if err != nil {
 			return err
 		}
-		labels = itemsOf(m.google, callLabels, answer, labelOf)
+		if labels = itemsOf(m.google, callLabels, answer, labelOf); len(labels) == 0 {
+			return errNoLabels // else all messages would be taken to have lost theirs
+		}
 		return nil
 	})
 	return labels, err

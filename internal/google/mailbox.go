@@ -54,10 +54,10 @@ func (m *Mailbox) Profile(ctx context.Context) (jobs.Profile, error) {
 		if _, err := m.object(ctx, callProfile, "profile", nil, url.Values{"fields": {profileFields}}, &p, "historyId"); err != nil {
 			return err
 		}
-		if p.HistoryID == 0 {
+		profile = jobs.Profile{Email: p.Email, Messages: max(p.Messages, 0), HistoryID: possible(p.HistoryID)}
+		if profile.HistoryID == 0 {
 			return errNoHistoryID
 		}
-		profile = jobs.Profile{Email: p.Email, Messages: max(p.Messages, 0), HistoryID: p.HistoryID}
 		return nil
 	})
 	return profile, err

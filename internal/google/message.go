@@ -56,7 +56,7 @@ func (b *body) size() int64 {
 
 // fetched is what is known of the message beside its body.
 func (m message) fetched() jobs.Fetched {
-	f := jobs.Fetched{ID: m.ID, ThreadID: m.ThreadID, HistoryID: m.HistoryID, SizeEstimate: max(m.SizeEstimate, 0)}
+	f := jobs.Fetched{ID: m.ID, ThreadID: m.ThreadID, HistoryID: possible(m.HistoryID), SizeEstimate: max(m.SizeEstimate, 0)}
 	for _, label := range m.Labels {
 		if label != "" {
 			f.Labels = append(f.Labels, label)
