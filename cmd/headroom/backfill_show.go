@@ -34,9 +34,10 @@ func newBackfillShow(g *globals) *cobra.Command {
 		Short: "Show one backfill with its failures",
 		Long: `Show a backfill, named by its id or, where it is the account's only one or that
 of the whole mailbox, by the account: state, what it brings, progress, what it
-waits for, by which calls it gets messages, and those that could not be fetched (the first thousand of them;
-headroom backfill failures lists all). Of a live sync (sync:ACCOUNT), also how far the
-history was read, and why and how far the mailbox is read as a whole. Moments are in the local time zone.
+waits for, by which calls it gets messages, and those that could not be fetched (the
+first thousand of them; headroom backfill failures lists all). Of a live sync
+(sync:ACCOUNT), also how far the history was read, and why and how far the mailbox is
+read as a whole. Moments are in the local time zone.
 
 Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom backfill show ann@example.com",

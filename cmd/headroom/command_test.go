@@ -25,6 +25,11 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		if !strings.Contains(c.Long, "Exit codes: 0") {
 			t.Errorf("%s does not list its exit codes", c.CommandPath())
 		}
+		for line := range strings.Lines(c.Long) {
+			if n := len([]rune(strings.TrimSpace(line))); n > 90 {
+				t.Errorf("%s has a line of %d characters; wrap it: %s", c.CommandPath(), n, line)
+			}
+		}
 		for _, sub := range c.Commands() {
 			check(sub)
 		}

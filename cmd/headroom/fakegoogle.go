@@ -33,9 +33,9 @@ func newFakeGoogle(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fake-google",
 		Short: "Run a Google to test against",
-		Long: `Run a Gmail and a Calendar to test against until told to stop. It speaks Google's protocol,
-meters every call by its own tables, and refuses as Google does. The first line
-on stdout is JSON with its url; docs/fake-google.md says what else it can do.
+		Long: `Run a Gmail and a Calendar to test against until told to stop. It speaks Google's
+protocol, meters every call by its own tables, and refuses as Google does. The first
+line on stdout is JSON with its url; docs/fake-google.md says what else it can do.
 
 A mailbox is EMAIL=PATH, where PATH is an mbox file or a folder of mbox and eml
 files, EMAIL=generate:N for N generated messages, or EMAIL=generate:N:SIZE for N

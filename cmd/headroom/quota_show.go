@@ -87,7 +87,7 @@ func (f *quotaFlags) run(cmd *cobra.Command, g *globals, name string, look look)
 	defer tick.Stop()
 	for {
 		value, write, err := look(ctx, r)
-		if f.watch && ctx.Err() != nil {
+		if f.watch && over(ctx) {
 			return nil
 		}
 		if err != nil {
@@ -102,6 +102,13 @@ func (f *quotaFlags) run(cmd *cobra.Command, g *globals, name string, look look)
 			return nil
 		}
 	}
+}
+
+// over reports whether a context has ended, or has a deadline that is past: sockets keep
+// to it by themselves, and may time out a moment before the context knows.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // colours reports whether out shows colours.

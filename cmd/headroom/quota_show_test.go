@@ -307,3 +307,22 @@ func TestQuotaShowOnANewRedis(t *testing.T) {
 	}
 	s.headroom("quota", "show", "ann@example.com", "--project", "main").has(t, "    interactive  0 left  to its ceiling of 600 (10 %)")
 }
+
+// A late context has a deadline that is past, and does not know it yet.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }
+
+// A look that times out at the end of --for is the end, and no fault of Redis'.
+func TestWatchingIsOverAtItsDeadline(t *testing.T) {
+	if !over(late{context.Background()}) {
+		t.Error("not over although the deadline is past")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	if over(ctx) || over(context.Background()) {
+		t.Error("over before the deadline")
+	}
+	if cancel(); !over(ctx) {
+		t.Error("not over although it was cancelled")
+	}
+}
