@@ -236,4 +236,13 @@ func TestSteeringAllBackfills(t *testing.T) {
 	s.headroom("backfill", "resume", "--all", "ann@example.com").fails(t, 2, "name none with it")
 	s.headroom("backfill", "resume", "--state", "blocked").fails(t, 2, "give --all with them")
 	s.headroom("backfill", "start", "--all", "--state", "blokked").fails(t, 2, "unknown state")
+
+	// An account whose project was taken out of the settings keeps nobody from his own.
+	s.headroom("account", "add", "al@example.com", "--project", "gone", "--set", "google.projects.gone.mode=default")
+	s.headroom("account", "add", "dan@example.com", "--project", "main")
+	r := s.headroom("backfill", "start", "--all")
+	if r.code != 2 || r.stdout != "started: backfill:dan@example.com\n1 backfill started\n" ||
+		!strings.Contains(r.stderr, "headroom: account al@example.com: unknown project gone") {
+		t.Errorf("start --all beside an account that cannot = %+v", r)
+	}
 }

@@ -57,7 +57,8 @@ func (o Operator) RetryAll(ctx context.Context, chosen jobs.Selection, f jobs.Fa
 
 // StartAll starts the backfills of all chosen accounts, of the part that the filter
 // lets through: those in the state that is chosen or, where none is, those that never
-// were, failed or were cancelled.
+// were, failed or were cancelled. An account that cannot have one, since its project is
+// in the settings no more, keeps no other from its own; the error names it.
 func (o Operator) StartAll(ctx context.Context, cfg config.Config, chosen jobs.Selection, filter jobs.Filter) (done []Started, err error) {
 	if err := filter.Validate(); err != nil {
 		return nil, err
@@ -66,6 +67,7 @@ func (o Operator) StartAll(ctx context.Context, cfg config.Config, chosen jobs.S
 	if err != nil {
 		return nil, err
 	}
+	var cannot []error
 	for _, a := range accounts {
 		if !chosen.TakesAccount(a.Project, a.Tenant) {
 			continue
@@ -77,21 +79,23 @@ func (o Operator) StartAll(ctx context.Context, cfg config.Config, chosen jobs.S
 				continue
 			}
 		case err != nil:
-			return done, err
+			return done, errors.Join(append(cannot, err)...)
 		case chosen.State != "" && job.State != chosen.State,
 			chosen.State == "" && job.State != jobs.Failed && job.State != jobs.Cancelled:
 			continue
 		}
 		started, err := o.Start(ctx, cfg, a.Email, filter)
-		if goneOn(err) {
-			continue
+		switch _, unknown := errors.AsType[*UnknownProjectError](err); {
+		case goneOn(err):
+		case unknown:
+			cannot = append(cannot, err)
+		case err != nil:
+			return done, errors.Join(append(cannot, err)...)
+		default:
+			done = append(done, started)
 		}
-		if err != nil {
-			return done, err
-		}
-		done = append(done, started)
 	}
-	return done, nil
+	return done, errors.Join(cannot...)
 }
 
 // selected lists the backfills that are chosen: those in the state that is or,
