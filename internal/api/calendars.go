@@ -86,13 +86,13 @@ func (a *API) addOccurrences() {
 	}, func(ctx context.Context, in *struct {
 		CalendarPath
 		Paging
-		From time.Time `query:"from" doc:"Only what ends after this moment."`
-		To   time.Time `query:"to" doc:"Only what begins before this moment."`
+		From moment `query:"from" doc:"Only what ends after this moment; a date begins in UTC."`
+		To   moment `query:"to" doc:"Only what begins before this moment; a date begins in UTC."`
 	}) (*Body[Occurrences], error) {
-		if !in.To.IsZero() && !in.From.Before(in.To) {
+		if !in.To.IsZero() && !in.From.Before(in.To.Time) {
 			return nil, Invalid(errors.New("from is not before to"))
 		}
-		page, err := a.opts.Backend.Occurrences(ctx, in.Email, in.Calendar, agenda.Span{From: in.From, To: in.To}, in.after, in.Limit)
+		page, err := a.opts.Backend.Occurrences(ctx, in.Email, in.Calendar, agenda.Span{From: in.From.Time, To: in.To.Time}, in.after, in.Limit)
 		if errors.Is(err, agenda.ErrCursor) {
 			return nil, cursorError{}
 		}

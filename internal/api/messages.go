@@ -36,16 +36,16 @@ func (a *API) addMessages() {
 	type find struct {
 		AccountPath
 		Paging
-		Label  string    `query:"label" maxLength:"512" doc:"Only those with the label of this id."`
-		After  time.Time `query:"after" doc:"Only those received at this moment or later."`
-		Before time.Time `query:"before" doc:"Only those received before this moment."`
+		Label  string `query:"label" maxLength:"512" doc:"Only those with the label of this id."`
+		After  moment `query:"after" doc:"Only those received at this moment or later; a date begins in UTC."`
+		Before moment `query:"before" doc:"Only those received before this moment; a date begins in UTC."`
 	}
 	Add(a, Operation{
 		ID: "list-messages", Method: http.MethodGet, Path: "/accounts/{email}/messages", Tag: tagMessages,
 		Summary: "List stored messages", Description: "Lists the messages of an account that are stored by id, without their bodies.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.Message]{Items: []jobs.Message{exampleMessage}},
 	}, func(ctx context.Context, in *find) (*Body[Page[jobs.Message]], error) {
-		f := jobs.MessageFilter{Label: in.Label, After: in.After, Before: in.Before}
+		f := jobs.MessageFilter{Label: in.Label, After: in.After.Time, Before: in.Before.Time}
 		if err := f.Validate(); err != nil {
 			return nil, Invalid(err)
 		}
