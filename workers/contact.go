@@ -12,10 +12,17 @@ import (
 // contact looks at the address by which a mailbox names itself. Where that was not
 // known and is another than the account's, the account is an alias: this is logged,
 // and the slice ends, since the mailbox has one quota, under its own address, and
-// only the next slice's calls are counted there.
+// only the next slice's calls are counted there. What is no address names nobody.
 func (s *slice) contact(ctx context.Context, p jobs.Profile) *ending {
-	address := jobs.FoldAddress(p.Email)
-	if address == "" || address == s.user.Mailbox {
+	if p.Email == "" {
+		return nil
+	}
+	address, err := jobs.ParseAddress(p.Email)
+	if err != nil {
+		s.log.Warn("the mailbox names itself by what is no address; the account's own counts", append(logJob(s.job), zap.Error(err))...)
+		return nil
+	}
+	if address == s.user.Mailbox {
 		return nil
 	}
 	others, err := s.opts.Store.NoteMailbox(ctx, s.ref, address)

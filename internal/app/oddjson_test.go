@@ -110,7 +110,7 @@ func TestOddMailIsReadAtOnce(t *testing.T) {
 		set(methodGet, ids[6].ID, map[string]string{"labelIds": `"INBOX"`}),
 		set(methodGet, ids[7].ID, map[string]string{"historyId": `"18446744073709551615"`}),
 		set(methodList, "", map[string]string{"messages.12": "null", "messages.13": "{}", "messages.14": `"x"`, "resultSizeEstimate": "{}"}),
-		set(methodProfile, "", map[string]string{"historyId": "4200", "messagesTotal": `"12"`}),
+		set(methodProfile, "", map[string]string{"historyId": "4200", "messagesTotal": `"12"`, "emailAddress": `" ‮ "`}),
 		set(methodLabels, "", map[string]string{"labels.0": "null", "labels.1.name": "12"}),
 	}
 	for _, f := range faults {
@@ -123,6 +123,9 @@ func TestOddMailIsReadAtOnce(t *testing.T) {
 	job, calls := r.filtered(s, jobs.Filter{})
 	if p := job.Progress; job.State != jobs.CompletedWithFailures || p.Stored != 11 || p.Failed != 1 || calls[methodGet] != 12 {
 		t.Errorf("%+v after %v, want 11 stored and one failed, each with one call", job, calls)
+	}
+	if a, err := s.Account(t.Context(), ann); err != nil || a.Mailbox != "" {
+		t.Errorf("account = %+v, %v, want it not to be named by what is no address", a, err)
 	}
 	failures, err := s.Failures(t.Context(), job.ID, jobs.FailureFilter{}, "", 10)
 	if err != nil || len(failures) != 1 || failures[0].ID != ids[5].ID || failures[0].Attempts != 1 || failures[0].Reason != "field raw cannot be read: it is an object" {
