@@ -107,6 +107,9 @@ func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g 
 			failed++
 		}
 	}
+	if len(all) == 0 {
+		cmd.PrintErrln("headroom: no calendars of the account are stored yet; read them with: headroom calendar sync ACCOUNT")
+	}
 	var err error
 	switch {
 	case f.out == "-":

@@ -15,6 +15,9 @@ func TestACalendarSyncIsAskedFor(t *testing.T) {
 	s.headroom("calendar", "sync").fails(t, 2, "usage: headroom calendar sync ACCOUNT")
 
 	s.headroom("account", "add", "bob@example.com", "--project", "other") // with the prices of Calendar too
+	if r := s.headroom("calendar", "export", "bob@example.com", "--out", t.TempDir()); r.code != 0 || !strings.Contains(r.stderr, "no calendars of the account are stored yet") {
+		t.Errorf("an export of nothing = %+v", r)
+	}
 	type answer struct {
 		Job     jobs.Job
 		Started bool
