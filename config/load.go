@@ -51,11 +51,15 @@ func (e *InvalidError) Unwrap() []error { return e.Problems }
 // when the file cannot be read at all.
 func Load(o Options) (Config, error) {
 	cfg, _, err := Read(o)
-	return cfg, err
+	if err != nil {
+		return Config{}, err
+	}
+	return cfg, nil
 }
 
 // Read is [Load] that also returns where the settings are from. The problems that it
-// returns tell their places already.
+// returns tell their places already; beside them are the settings as far as they could
+// be read, in which others may look for more.
 func Read(o Options) (Config, *Sources, error) {
 	cfg, from := Default(), &Sources{at: map[string]string{}}
 	var problems []error
@@ -85,7 +89,7 @@ func Read(o Options) (Config, *Sources, error) {
 	cfg.complete()
 	problems = append(problems, from.located(cfg)...)
 	if len(problems) > 0 {
-		return Config{}, from, &InvalidError{Problems: problems}
+		return cfg, from, &InvalidError{Problems: problems}
 	}
 	return cfg, from, nil
 }

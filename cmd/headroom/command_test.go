@@ -101,10 +101,10 @@ func TestConfigCheckListsAllProblems(t *testing.T) {
 	}
 	r := s.headroom("config", "check")
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-	if r.code != 2 || len(lines) != 4 || !strings.Contains(r.stderr, "4 problems;") {
-		t.Errorf("config check = %+v, want code 2 and four lines", r)
+	if r.code != 2 || len(lines) != 6 || !strings.Contains(r.stderr, "6 problems;") {
+		t.Errorf("config check = %+v, want code 2 and six lines", r)
 	}
-	for i, want := range []string{":2: worker.slice", ":3: colour", "redis.url", "worker.in_flight"} {
+	for i, want := range []string{":2: worker.slice", ":3: colour", "redis.url", "worker.in_flight", `google.projects.p.prices: unknown price list "gmail-1999"`, "google.projects.p.credentials"} {
 		if i < len(lines) && !strings.Contains(lines[i], want) {
 			t.Errorf("line %d = %q, want %q", i, lines[i], want)
 		}
@@ -114,7 +114,7 @@ func TestConfigCheckListsAllProblems(t *testing.T) {
 		Problems []string
 	}
 	r = s.headroom("config", "check", "--json")
-	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || v.Valid || len(v.Problems) != 4 || r.code != 2 {
+	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil || v.Valid || len(v.Problems) != 6 || r.code != 2 {
 		t.Errorf("config check --json = %+v, %v", r, err)
 	}
 	// Every other command says all of it too, in one line.

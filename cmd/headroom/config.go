@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"headroom/config"
 	"headroom/internal/app"
@@ -46,8 +48,8 @@ Exit codes: 0 valid, 2 not valid.`,
 				return usagef("--roles: %w", err)
 			}
 			cfg, err := g.load()
-			if err == nil {
-				err = g.from.Locate(bothInvalid(app.CheckSettings(cfg, roles), app.CheckPaths(cfg)))
+			if len(cfg.Google.Projects) > 0 || err == nil { // otherwise the file could not be read, and all would be missing
+				err = alsoInvalid(err, g.from.Locate(bothInvalid(app.CheckSettings(cfg, roles), app.CheckPaths(cfg))))
 			}
 			v := verdict{Valid: err == nil, File: g.from.File, Problems: []string{}}
 			var invalid *config.InvalidError
@@ -88,6 +90,37 @@ func bothInvalid(a, b error) error {
 		return cmp.Or(a, b)
 	}
 	return &config.InvalidError{Problems: append(x.Problems, y.Problems...)}
+}
+
+// alsoInvalid adds what a second look found to what reading found, except of keys that
+// have a problem already: what follows from that is no news.
+func alsoInvalid(read, more error) error {
+	x, _ := errors.AsType[*config.InvalidError](read)
+	y, _ := errors.AsType[*config.InvalidError](more)
+	if x == nil || y == nil {
+		return cmp.Or(read, more)
+	}
+	known := map[string]bool{}
+	for _, p := range x.Problems {
+		known[keyOf(p)] = keyOf(p) != ""
+	}
+	all := slices.Clone(x.Problems)
+	for _, p := range y.Problems {
+		if !known[keyOf(p)] {
+			all = append(all, p)
+		}
+	}
+	return &config.InvalidError{Problems: all}
+}
+
+// keyOf is the key that a problem is about, behind its place; empty if it names none.
+func keyOf(problem error) string {
+	for _, word := range strings.Fields(problem.Error()) {
+		if key, ok := strings.CutSuffix(word, ":"); ok && strings.Contains(key, ".") && !strings.Contains(key, ":") {
+			return key
+		}
+	}
+	return ""
 }
 
 // origin names the file that was read.

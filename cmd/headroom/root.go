@@ -183,7 +183,7 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// load reads the settings.
+// load reads the settings, where some are wrong as far as they can be read.
 func (g *globals) load() (config.Config, error) {
 	path := cmp.Or(g.config, os.Getenv("HEADROOM_CONFIG"))
 	cfg, from, err := config.Read(config.Options{
@@ -192,7 +192,7 @@ func (g *globals) load() (config.Config, error) {
 	})
 	g.from = from
 	if err != nil {
-		return config.Config{}, &usageError{err}
+		return cfg, &usageError{err}
 	}
 	return cfg, nil
 }
