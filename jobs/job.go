@@ -126,6 +126,7 @@ type Job struct {
 
 	WaitingFor string    `json:"waiting_for,omitempty"` // the limit, or the fault, that the job waits for
 	WaitUntil  time.Time `json:"wait_until,omitzero"`
+	QuotaWait  bool      `json:"quota_wait,omitempty"` // its last wait was for quota, not for a fault to pass
 	LastError  string    `json:"last_error,omitempty"`
 	Refusals   int       `json:"refusals"` // in a row, without progress between them
 	Failures   int       `json:"failures"` // in a row, without progress between them
@@ -146,7 +147,7 @@ func (j Job) Trouble() string {
 	switch {
 	case j.State == Completed || j.State == Cancelled:
 		return ""
-	case j.State.Terminal() || j.Failures > 0:
+	case j.State.Terminal() || j.Failures > 0 && !j.QuotaWait:
 		return j.LastError
 	}
 	return ""

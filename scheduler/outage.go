@@ -27,7 +27,7 @@ func (s *Scheduler) watchFaults(live []jobs.Job, now time.Time) {
 		projects[name] = &stuck{} // shown as 0 when it is over
 	}
 	for _, job := range live {
-		if job.Failures == 0 || job.FailingSince.IsZero() || now.Sub(job.FailingSince) < alarmAfter {
+		if job.Failures == 0 || job.QuotaWait || job.FailingSince.IsZero() || now.Sub(job.FailingSince) < alarmAfter {
 			continue
 		}
 		p := projects[job.Project]

@@ -276,6 +276,9 @@ func TestJobsThatWaitForAFaultMakeOneAlarm(t *testing.T) {
 		}
 		s := newStore(failing("backfill:a@example.com", "main", 9, 10*time.Minute), failing("backfill:b@example.com", "main", 5, 2*time.Minute),
 			failing("backfill:c@example.com", "other", 1, time.Second), job(func(j *jobs.Job) { j.Project = "other" }))
+		refused := failing("backfill:d@example.com", "main", 1, 3*time.Hour) // it failed once, and waits for quota since
+		refused.QuotaWait = true
+		s.rows[refused.ID] = refused
 		core, logs := observer.New(zap.InfoLevel)
 		reg := prometheus.NewRegistry()
 		o := scheduler.Options{Store: s, Queue: newQueue(), Log: zap.New(core), Registerer: reg}

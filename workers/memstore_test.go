@@ -328,11 +328,12 @@ func (m *memStore) Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (job
 		j.State, j.WaitingFor, j.WaitUntil = jobs.Waiting, p.For, p.Until
 		switch {
 		case p.Refused:
-			j.Refusals, j.Requeued = j.Refusals+1, j.Requeued+1
+			j.Refusals, j.Requeued, j.QuotaWait = j.Refusals+1, j.Requeued+1, true
 		case p.Failure != "":
-			if j.Failures == 0 {
+			if j.Failures == 0 || j.QuotaWait {
 				j.FailingSince = time.Now()
 			}
+			j.QuotaWait = false
 			j.Failures, j.LastError = j.Failures+1, p.Failure
 		}
 		j.release()

@@ -117,7 +117,7 @@ func TestTheLastResultIsThatOfTheWork(t *testing.T) {
 	if got := result(); got["failed"] != 1 {
 		t.Errorf("results %v, want the failed sync", got)
 	}
-	if r := s.headroom("schedule", "list", "--account", "ann@example.com"); !strings.Contains(r.stdout, "failed (Google is away)") {
+	if r := s.headroom("schedule", "list", "--account", "ann@example.com"); !strings.Contains(r.stdout, "  failed  ") || !strings.Contains(r.stdout, "last error of mail-sync (settings of defaults): Google is away\n") {
 		t.Errorf("list = %+v", r)
 	}
 	s.headroom("schedule", "run", "calendar-sync", "--account", "ann@example.com").fails(t, 1, "its calendars were never synced")

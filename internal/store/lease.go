@@ -122,7 +122,11 @@ func (s *Store) Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.J
 		case p.Refused:
 			r.Refusals++
 			r.Requeued++
+			r.QuotaWait = true
 		case p.Failure != "":
+			if r.QuotaWait { // what failed before that was no longer what it waited for
+				r.QuotaWait, r.FailingSince = false, time.Time{}
+			}
 			r.Failures++
 			r.LastError = clean(p.Failure)
 		}

@@ -259,3 +259,27 @@ func TestOfRacingClaimsOneWins(t *testing.T) {
 		}
 	}
 }
+
+// TestAWaitForQuotaIsNoFault: a job that failed and then waits for quota is not in
+// trouble, and what fails after that begins a time of its own.
+func TestAWaitForQuotaIsNoFault(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "headroom.db"))
+	ref := start(t, s).Ref()
+	park := func(p jobs.Park) jobs.Job {
+		t.Helper()
+		p.Until = time.Now()
+		j := must[jobs.Job](t)(s.Park(t.Context(), ref, p))
+		must[jobs.Job](t)(s.Claim(t.Context(), ref, time.Hour))
+		return j
+	}
+	first := park(jobs.Park{For: "connection refused", Failure: "connection refused"})
+	if first.Trouble() != "connection refused" || first.FailingSince.IsZero() {
+		t.Errorf("after a fault: trouble %q since %s", first.Trouble(), first.FailingSince)
+	}
+	if j := park(jobs.Park{For: "user-minute", Refused: true}); !j.QuotaWait || j.Trouble() != "" || j.Failures != 1 {
+		t.Errorf("after a refusal: %+v, want no trouble, and the failure counted", j)
+	}
+	if j := park(jobs.Park{For: "reset", Failure: "reset"}); j.QuotaWait || j.Trouble() != "reset" || !j.FailingSince.Equal(j.UpdatedAt) {
+		t.Errorf("after another fault: %+v, want it to begin anew", j)
+	}
+}
