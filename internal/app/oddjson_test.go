@@ -110,7 +110,7 @@ func TestOddMailIsReadAtOnce(t *testing.T) {
 		set(methodGet, ids[6].ID, map[string]string{"labelIds": `"INBOX"`}),
 		set(methodGet, ids[7].ID, map[string]string{"historyId": `"18446744073709551615"`}),
 		set(methodList, "", map[string]string{"messages.12": "null", "messages.13": "{}", "messages.14": `"x"`, "resultSizeEstimate": "{}"}),
-		set(methodProfile, "", map[string]string{"historyId": "4200", "messagesTotal": `"12"`, "emailAddress": `" ‮ "`}),
+		set(methodProfile, "", map[string]string{"historyId": "4200", "messagesTotal": `"12"`, "emailAddress": "\" \u202e \""}),
 		set(methodLabels, "", map[string]string{"labels.0": "null", "labels.1.name": "12"}),
 	}
 	for _, f := range faults {
