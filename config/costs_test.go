@@ -4,11 +4,11 @@ import (
 	"errors"
 	"testing"
 
-	"headroom/config"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v3"
+
+	"headroom/config"
 )
 
 const priced = `

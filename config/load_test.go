@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"headroom/config"
-
 	"github.com/google/go-cmp/cmp"
+
+	"headroom/config"
 )
 
 const full = `

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"headroom/config"
-
 	"github.com/google/go-cmp/cmp"
+
+	"headroom/config"
 )
 
 func TestPush(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"headroom/config"
-
 	"github.com/google/go-cmp/cmp"
+
+	"headroom/config"
 )
 
 func TestSchedulesOfAllOfATenantAndOfAnAccount(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/config"
-
 	"go.yaml.in/yaml/v3"
+
+	"headroom/config"
 )
 
 func TestAPasswordIsNeverPrinted(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"headroom/config"
-
 	"github.com/google/go-cmp/cmp"
+
+	"headroom/config"
 )
 
 // TestNumbersAreNotCut: yaml reads 7.5 into a whole number as 7.

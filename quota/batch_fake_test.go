@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/quota"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"headroom/internal/localredis"
+	"headroom/internal/lab/localredis"
 	"headroom/quota"
 )
 

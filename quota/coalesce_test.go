@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"headroom/internal/localredis"
+	"headroom/internal/lab/localredis"
 	"headroom/quota"
 )
 

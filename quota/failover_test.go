@@ -9,9 +9,9 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"headroom/quota"
-
 	"github.com/redis/go-redis/v9"
+
+	"headroom/quota"
 )
 
 // TestFailoverDialerPutsTheWordFirst: error replies alone are changed, however the

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
-	"headroom/internal/localredis"
+	"headroom/internal/lab/localredis"
 	"headroom/quota"
 )
 

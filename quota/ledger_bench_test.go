@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"headroom/internal/localredis"
+	"headroom/internal/lab/localredis"
 	"headroom/quota"
 )
 

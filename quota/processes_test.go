@@ -19,8 +19,8 @@ import (
 	"google.golang.org/api/gmail/v1"
 	"google.golang.org/api/option"
 
-	"headroom/internal/fakegoogle"
-	"headroom/internal/localredis"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/localredis"
 	"headroom/quota"
 )
 

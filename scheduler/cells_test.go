@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/scheduler"
 )
@@ -23,7 +23,7 @@ import (
 // standing brings a job that is queued and has a place to where it stands in a cell.
 type standing struct {
 	name  string
-	bring func(t *testing.T, s *store.Store, j jobs.Job) jobs.Job
+	bring func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job
 	// causes are those of the rescue that follows, by the task's state. "" is none.
 	causes map[string]string
 }
@@ -43,29 +43,29 @@ func all(cause string) map[string]string {
 var byTask = map[string]string{"none": "task-missing", "active": "never-claimed", "archived": "task-dead", "completed": "task-dead"}
 
 var standings = []standing{
-	{"queued", func(_ *testing.T, _ *store.Store, j jobs.Job) jobs.Job { return j }, byTask},
+	{"queued", func(_ *testing.T, _ *sqlite.Store, j jobs.Job) jobs.Job { return j }, byTask},
 	{"running, between two slices", slice, byTask},
 	{"waiting", park, byTask},
 	{"owned", claim(time.Hour), all("")},
 	{"owned, the lease ended", claim(-time.Second), all("lease-expired")},
-	{"owned, wanted paused, the lease ended", func(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+	{"owned, wanted paused, the lease ended", func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 		j = claim(time.Hour)(t, s, j)
 		must(t)(store2(s.Pause(t.Context(), j.ID)))
 		return must(t)(s.Renew(t.Context(), j.Ref(), -time.Second))
 	}, all("lease-expired")},
-	{"in line for a place", func(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+	{"in line for a place", func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 		return must(t)(s.SetPlace(t.Context(), j.ID, jobs.PlaceHeld, jobs.PlaceWanted))
 	}, all("")},
-	{"its place asked back", func(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+	{"its place asked back", func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 		return must(t)(s.SetPlace(t.Context(), j.ID, jobs.PlaceHeld, jobs.PlaceYields))
 	}, byTask},
-	{"paused", func(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+	{"paused", func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 		return must(t)(store2(s.Pause(t.Context(), j.ID)))
 	}, all("")},
 	{"blocked", finish(jobs.Blocked), all("")},
 	{"completed", finish(jobs.Completed), all("")},
 	{"completed with failures", finish(jobs.CompletedWithFailures), all("")},
-	{"cancelled", func(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+	{"cancelled", func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 		return must(t)(store2(s.Cancel(t.Context(), j.ID)))
 	}, all("")},
 	{"failed", finish(jobs.Failed), all("")},
@@ -83,22 +83,22 @@ func must(t *testing.T) func(jobs.Job, error) jobs.Job {
 
 func store2(j jobs.Job, _ bool, err error) (jobs.Job, error) { return j, err }
 
-func claim(lease time.Duration) func(*testing.T, *store.Store, jobs.Job) jobs.Job {
-	return func(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+func claim(lease time.Duration) func(*testing.T, *sqlite.Store, jobs.Job) jobs.Job {
+	return func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 		return must(t)(s.Claim(t.Context(), j.Ref(), lease))
 	}
 }
 
-func slice(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+func slice(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 	return must(t)(s.EndSlice(t.Context(), claim(time.Hour)(t, s, j).Ref()))
 }
 
-func park(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+func park(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 	return must(t)(s.Park(t.Context(), claim(time.Hour)(t, s, j).Ref(), jobs.Park{For: "user-minute", Until: time.Now().Add(time.Hour), Refused: true}))
 }
 
-func finish(state jobs.State) func(*testing.T, *store.Store, jobs.Job) jobs.Job {
-	return func(t *testing.T, s *store.Store, j jobs.Job) jobs.Job {
+func finish(state jobs.State) func(*testing.T, *sqlite.Store, jobs.Job) jobs.Job {
+	return func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 		return must(t)(s.Finish(t.Context(), claim(time.Hour)(t, s, j).Ref(), jobs.Finish{State: state}))
 	}
 }
@@ -204,9 +204,9 @@ func (w *twins) rescued() map[string]string {
 	return causes
 }
 
-func openStore(t *testing.T) *store.Store {
+func openStore(t *testing.T) *sqlite.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "headroom.db"), Log: zap.NewNop()})
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "headroom.db"), Log: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func openStore(t *testing.T) *store.Store {
 }
 
 // newJob returns a backfill that has a place, and no task.
-func newJob(t *testing.T, s *store.Store, account string) jobs.Job {
+func newJob(t *testing.T, s *sqlite.Store, account string) jobs.Job {
 	t.Helper()
 	if err := s.AddAccount(t.Context(), jobs.Account{Email: account, Project: "main"}); err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ type cell struct {
 }
 
 // checkTasks looks whether what is left of the queue fits the job's row.
-func (r *rig) checkTasks(t *testing.T, s *store.Store, c cell, cause string) {
+func (r *rig) checkTasks(t *testing.T, s *sqlite.Store, c cell, cause string) {
 	t.Helper()
 	now := must(t)(s.Job(t.Context(), c.job.ID))
 	old := r.look(t, c.job.Ref()).State
@@ -297,7 +297,7 @@ func (r *rig) checkTasks(t *testing.T, s *store.Store, c cell, cause string) {
 }
 
 // runAll lets a worker run what is left, and counts the runs that get to work.
-func (r *rig) runAll(t *testing.T, s *store.Store, cells []cell, rescued map[string]string) {
+func (r *rig) runAll(t *testing.T, s *sqlite.Store, cells []cell, rescued map[string]string) {
 	t.Helper()
 	var mu sync.Mutex
 	runs := map[string]int{}

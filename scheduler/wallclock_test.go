@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"headroom/scheduler"
-
 	"github.com/google/go-cmp/cmp"
+
+	"headroom/scheduler"
 )
 
 func TestADayOnWhichTheClockIsChanged(t *testing.T) {

@@ -7,13 +7,13 @@
 . "$(dirname "$0")/lib.sh"
 # Whole processes and commands, and occurrences of events, which are worked out by
 # one goroutine: the detector makes these three to ten times slower.
-readonly plain=(./internal/app ./internal/bench ./cmd/headroom ./internal/agenda)
+readonly plain=(./internal/app ./internal/lab/bench ./cmd/headroom ./internal/agenda)
 # Tests of one goroutine in packages of several: the ledger on a clock of the
 # test's own, and SQLite with thousands of rows.
 readonly sequential='^(TestLedgerAgainstModel|TestTwoShapesSideBySide|TestALimitAtHalfIsFoundAndLeftBehind|TestSortingNeedsNoFiles|TestThousandsOfFailuresListAndReplay)$'
 all=''
 if [ $# -eq 0 ]; then
-  set -- $(go list ./... | grep -v -e /quota$ -e /internal/app$ -e /internal/bench$ -e /cmd/headroom$ -e /internal/agenda$)
+  set -- $(go list ./... | grep -v -e /quota$ -e /internal/app$ -e /internal/lab/bench$ -e /cmd/headroom$ -e /internal/agenda$)
   all=yes
 fi
 
@@ -74,7 +74,7 @@ say "compiling the tests"
 go test -race -run '^$' "$@"
 [ -z "$all" ] || {
   go test -race -run '^$' ./quota
-  go test -run '^$' ./quota ./internal/store "${plain[@]}"
+  go test -run '^$' ./quota ./internal/store/sqlite "${plain[@]}"
 }
 
 start_redis
@@ -85,7 +85,7 @@ if [ -z "$all" ]; then
   go test -race -p 2 -parallel 8 -timeout 6m "$@"
 else
   go test -race -p 2 -parallel 8 -timeout 6m -skip "$sequential" "$@"
-  go test -p 2 -parallel 8 -timeout 6m -run "$sequential" ./quota ./internal/store
+  go test -p 2 -parallel 8 -timeout 6m -run "$sequential" ./quota ./internal/store/sqlite
   # From here on tests wait for most of their time: more of them at once. Those of
   # the ledger are by themselves, since what they measure is who may call when.
   go test -race -parallel 12 -timeout 6m -skip "$sequential" ./quota

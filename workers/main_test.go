@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
-	"headroom/internal/localredis"
+	"headroom/internal/lab/localredis"
 	"headroom/jobs"
 	"headroom/quota"
 )

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 func newAccount(g *globals) *cobra.Command {
@@ -128,7 +128,7 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 		Example: "  headroom account show ann@example.com",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withAccount(cmd, g, args[0], func(_ context.Context, _ *store.Store, a jobs.Account) error {
+			return withAccount(cmd, g, args[0], func(_ context.Context, _ *sqlite.Store, a jobs.Account) error {
 				if g.json {
 					return printJSON(cmd, a)
 				}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 func newBackfill(g *globals) *cobra.Command {
@@ -101,7 +101,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom backfill list",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 				all, err := s.Jobs(ctx)
 				if err != nil {
 					return err
@@ -126,7 +126,7 @@ func backfillsOnly(all []jobs.Job) []jobs.Job {
 }
 
 // withStore opens the store for a command that reads.
-func withStore(cmd *cobra.Command, g *globals, use func(context.Context, *store.Store) error) (err error) {
+func withStore(cmd *cobra.Command, g *globals, use func(context.Context, *sqlite.Store) error) (err error) {
 	cfg, log, err := g.setUp(cmd)
 	if err != nil {
 		return err

@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 // allFlags choose backfills of many accounts in place of one that is named.

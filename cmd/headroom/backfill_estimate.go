@@ -6,12 +6,12 @@ import (
 	"math"
 	"time"
 
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/dustin/go-humanize"
-	"github.com/spf13/cobra"
 )
 
 func newBackfillEstimate(g *globals) *cobra.Command {

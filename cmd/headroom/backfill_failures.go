@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
 	"headroom/internal/export"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 // failureFlags choose entries of a failure list.
@@ -62,7 +62,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 			if file != "" && g.json {
 				return usagef("--csv and --json are two forms; choose one")
 			}
-			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 				all, err := app.Backfills(ctx, s, args[0])
 				if err != nil {
 					return err
@@ -88,7 +88,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 }
 
 // eachFailure reads the failure lists of some jobs in pages.
-func eachFailure(ctx context.Context, s *store.Store, all []jobs.Job, filter jobs.FailureFilter, use func(jobs.Failure) error) error {
+func eachFailure(ctx context.Context, s *sqlite.Store, all []jobs.Job, filter jobs.FailureFilter, use func(jobs.Failure) error) error {
 	for _, j := range all {
 		for after := ""; ; {
 			page, err := s.Failures(ctx, j.ID, filter, after, 0)

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"headroom/internal/term"
-	"headroom/jobs"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+
+	"headroom/internal/term"
+	"headroom/jobs"
 )
 
 // filterFlags are the flags that name a part of a mailbox.

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/internal/store"
-	"headroom/internal/term"
-	"headroom/jobs"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+
+	"headroom/internal/app"
+	"headroom/internal/store/sqlite"
+	"headroom/internal/term"
+	"headroom/jobs"
 )
 
 // maxShownFailures is how many entries of the failure list are printed.
@@ -43,7 +43,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom backfill show ann@example.com",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 				job, err := oneBackfill(ctx, s, args[0])
 				if err != nil {
 					return err
@@ -75,7 +75,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 }
 
 // oneBackfill finds the one backfill that a name stands for.
-func oneBackfill(ctx context.Context, s *store.Store, name string) (jobs.Job, error) {
+func oneBackfill(ctx context.Context, s *sqlite.Store, name string) (jobs.Job, error) {
 	all, err := app.Backfills(ctx, s, name)
 	if err != nil {
 		return jobs.Job{}, err
@@ -91,7 +91,7 @@ func oneBackfill(ctx context.Context, s *store.Store, name string) (jobs.Job, er
 }
 
 // cursorOf is the cursor of a live sync; nil for other jobs.
-func cursorOf(ctx context.Context, s *store.Store, j jobs.Job) (*jobs.Cursor, error) {
+func cursorOf(ctx context.Context, s *sqlite.Store, j jobs.Job) (*jobs.Cursor, error) {
 	if j.Kind != jobs.MailSync {
 		return nil, nil
 	}

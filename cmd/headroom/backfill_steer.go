@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 // steering is a command that steers backfills.

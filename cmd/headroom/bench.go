@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/bench"
-
-	"github.com/spf13/cobra"
+	"headroom/internal/lab/bench"
 )
 
 func newBench(g *globals) *cobra.Command {

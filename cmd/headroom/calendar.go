@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 func newCalendar(g *globals) *cobra.Command {
@@ -54,7 +54,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 				return err
 			}
 			if watch {
-				return withStore(cmd, g, func(ctx context.Context, s *store.Store) error { return followCalendars(ctx, cmd, g, s, asked) })
+				return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error { return followCalendars(ctx, cmd, g, s, asked) })
 			}
 			if g.json {
 				return printJSON(cmd, calendarsSynced{SyncAsked: asked})
@@ -72,7 +72,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 }
 
 // followCalendars waits until the sync that was asked for has ended, and tells how.
-func followCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, asked app.SyncAsked) error {
+func followCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *sqlite.Store, asked app.SyncAsked) error {
 	waits := syncWaits{cmd: cmd}
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

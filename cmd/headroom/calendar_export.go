@@ -7,15 +7,15 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"headroom/config"
 	"headroom/internal/agenda"
 	"headroom/internal/app"
 	"headroom/internal/export"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 // formatICS is the one format of an export of calendars.
@@ -53,7 +53,7 @@ left out, 2 wrong usage or settings.`,
 			if err := checkICS(to, len(args) > 1, g.json); err != nil {
 				return err
 			}
-			return withCalendars(cmd, g, args, func(ctx context.Context, _ config.Config, s *store.Store, all []jobs.Calendar) error {
+			return withCalendars(cmd, g, args, func(ctx context.Context, _ config.Config, s *sqlite.Store, all []jobs.Calendar) error {
 				return to.exportCalendars(ctx, cmd, g, s, all, len(args) > 1)
 			})
 		},
@@ -85,7 +85,7 @@ func checkICS(f exportFlags, one, json bool) error {
 	return nil
 }
 
-func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, all []jobs.Calendar, one bool) error {
+func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *sqlite.Store, all []jobs.Calendar, one bool) error {
 	if !one {
 		if err := os.MkdirAll(f.out, 0o700); err != nil {
 			return fmt.Errorf("make the folder of the export: %w", err)
@@ -128,7 +128,7 @@ func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g 
 }
 
 // exportCalendar writes one calendar.
-func (f exportFlags) exportCalendar(ctx context.Context, cmd *cobra.Command, s *store.Store, c jobs.Calendar, one bool) (exportedCalendar, []agenda.Problem, error) {
+func (f exportFlags) exportCalendar(ctx context.Context, cmd *cobra.Command, s *sqlite.Store, c jobs.Calendar, one bool) (exportedCalendar, []agenda.Problem, error) {
 	e := exportedCalendar{Calendar: c.ID, Path: f.out}
 	a, _, err := app.AgendaOf(ctx, s, c)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/config"
 	"headroom/internal/agenda"
 	"headroom/internal/app"
 	"headroom/internal/lenient"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 func newCalendarList(g *globals) *cobra.Command {
@@ -32,7 +32,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom calendar list ann@example.com",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 				cfg, err := g.load()
 				if err != nil {
 					return err
@@ -110,7 +110,7 @@ settings.`,
 			if err != nil {
 				return err
 			}
-			return withCalendars(cmd, g, args, func(ctx context.Context, _ config.Config, s *store.Store, all []jobs.Calendar) error {
+			return withCalendars(cmd, g, args, func(ctx context.Context, _ config.Config, s *sqlite.Store, all []jobs.Calendar) error {
 				if f.expand {
 					return listOccurrences(ctx, cmd, g, s, all, app.AgendaSpan(span.From, span.To, time.Now()))
 				}
@@ -129,8 +129,8 @@ settings.`,
 
 // withCalendars opens the store for a command about an account's calendars, or the
 // one that is named.
-func withCalendars(cmd *cobra.Command, g *globals, args []string, use func(context.Context, config.Config, *store.Store, []jobs.Calendar) error) error {
-	return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+func withCalendars(cmd *cobra.Command, g *globals, args []string, use func(context.Context, config.Config, *sqlite.Store, []jobs.Calendar) error) error {
+	return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 		cfg, err := g.load()
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func withCalendars(cmd *cobra.Command, g *globals, args []string, use func(conte
 	})
 }
 
-func listEvents(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, all []jobs.Calendar, span agenda.Span, deleted bool) error {
+func listEvents(ctx context.Context, cmd *cobra.Command, g *globals, s *sqlite.Store, all []jobs.Calendar, span agenda.Span, deleted bool) error {
 	var problems []agenda.Problem
 	each := func(use func(jobs.Event) error) error {
 		for _, c := range all {
@@ -232,7 +232,7 @@ func tabulateEvents(out io.Writer, each func(func(jobs.Event) error) error) erro
 	return errors.Join(err, w.Flush())
 }
 
-func listOccurrences(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, all []jobs.Calendar, span agenda.Span) error {
+func listOccurrences(ctx context.Context, cmd *cobra.Command, g *globals, s *sqlite.Store, all []jobs.Calendar, span agenda.Span) error {
 	found, problems := []agenda.Occurrence{}, []agenda.Problem{}
 	for _, c := range all {
 		a, _, err := app.AgendaOf(ctx, s, c)

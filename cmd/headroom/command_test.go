@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"headroom/jobs"
-
 	"github.com/spf13/cobra"
+
+	"headroom/jobs"
 )
 
 func TestEveryCommandExplainsItself(t *testing.T) {

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"time"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/bench"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
-	"headroom/jobs"
-	"headroom/quota"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/lab/bench"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
+	"headroom/quota"
 )
 
 // completionTimeout bounds how long a shell waits for what the store knows.
@@ -196,7 +196,7 @@ func fromSettings(find func(config.Config) []string) offer {
 }
 
 // fromStore offers what the store holds, and nothing where it cannot be read.
-func fromStore(find func(ctx context.Context, s *store.Store, args []string) ([]string, error)) offer {
+func fromStore(find func(ctx context.Context, s *sqlite.Store, args []string) ([]string, error)) offer {
 	return func(g *globals, ctx context.Context, args []string) []string {
 		cfg, err := g.load()
 		if err != nil {
@@ -216,19 +216,19 @@ func fromStore(find func(ctx context.Context, s *store.Store, args []string) ([]
 }
 
 var (
-	accountOffer = fromStore(func(ctx context.Context, s *store.Store, _ []string) ([]string, error) {
+	accountOffer = fromStore(func(ctx context.Context, s *sqlite.Store, _ []string) ([]string, error) {
 		all, err := s.Accounts(ctx)
 		return texts(all, func(a jobs.Account) string { return a.Email }), err
 	})
-	tenantOffer = fromStore(func(ctx context.Context, s *store.Store, _ []string) ([]string, error) {
+	tenantOffer = fromStore(func(ctx context.Context, s *sqlite.Store, _ []string) ([]string, error) {
 		all, err := s.Accounts(ctx)
 		return texts(all, func(a jobs.Account) string { return a.Tenant }), err
 	})
-	backfillOffer = fromStore(func(ctx context.Context, s *store.Store, _ []string) ([]string, error) {
+	backfillOffer = fromStore(func(ctx context.Context, s *sqlite.Store, _ []string) ([]string, error) {
 		all, err := s.Jobs(ctx)
 		return texts(backfillsOnly(all), nameOf), err
 	})
-	calendarOffer = fromStore(func(ctx context.Context, s *store.Store, args []string) ([]string, error) {
+	calendarOffer = fromStore(func(ctx context.Context, s *sqlite.Store, args []string) ([]string, error) {
 		if len(args) == 0 {
 			return nil, nil
 		}

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"headroom/config"
-	"headroom/internal/app"
-
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"headroom/config"
+	"headroom/internal/app"
 )
 
 func newConfig(g *globals) *cobra.Command {

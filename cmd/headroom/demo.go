@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/demo"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/term"
-
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/lab/demo"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/term"
 )
 
 func newDemo(g *globals) *cobra.Command {

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/config"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"headroom/config"
 )
 
 // commandLine is a command line in a document.

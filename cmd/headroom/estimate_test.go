@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
 

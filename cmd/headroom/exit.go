@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/term"
-
-	"github.com/spf13/cobra"
 )
 
 // The exit codes of every command.

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 // leaves are the commands that do something, by their path.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"headroom/internal/fakegoogle"
-
 	"github.com/spf13/cobra"
+
+	"headroom/internal/lab/fakegoogle"
 )
 
 // fakeStopTimeout is how long the fake's last answers may take. The HTTP server

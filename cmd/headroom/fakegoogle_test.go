@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 )
 
 func TestAnUnusedConnectionDoesNotFailTheStop(t *testing.T) {

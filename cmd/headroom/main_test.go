@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/internal/localredis"
-
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+
+	"headroom/internal/app"
+	"headroom/internal/lab/localredis"
 )
 
 // realRedis is the Redis of all tests that need one. Tests keep apart by the

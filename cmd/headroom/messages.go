@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/internal/store"
-	"headroom/internal/term"
-	"headroom/jobs"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+
+	"headroom/internal/app"
+	"headroom/internal/store/sqlite"
+	"headroom/internal/term"
+	"headroom/jobs"
 )
 
 func newMessages(g *globals) *cobra.Command {
@@ -58,8 +58,8 @@ func (f *messageFlags) filter() (jobs.MessageFilter, error) {
 }
 
 // withAccount opens the store for a command about an account.
-func withAccount(cmd *cobra.Command, g *globals, email string, use func(context.Context, *store.Store, jobs.Account) error) error {
-	return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+func withAccount(cmd *cobra.Command, g *globals, email string, use func(context.Context, *sqlite.Store, jobs.Account) error) error {
+	return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 		cfg, err := g.load()
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 			if limit < 0 {
 				return usagef("--limit %d is negative", limit)
 			}
-			return withAccount(cmd, g, args[0], func(ctx context.Context, s *store.Store, account jobs.Account) error {
+			return withAccount(cmd, g, args[0], func(ctx context.Context, s *sqlite.Store, account jobs.Account) error {
 				each := func(use func(jobs.Message) error) error {
 					return eachMessage(ctx, s, account.Email, filter, limit, use)
 				}
@@ -114,10 +114,10 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 }
 
 // eachMessage reads messages in pages, at most limit of them unless that is 0.
-func eachMessage(ctx context.Context, s *store.Store, account string, filter jobs.MessageFilter, limit int, use func(jobs.Message) error) error {
+func eachMessage(ctx context.Context, s *sqlite.Store, account string, filter jobs.MessageFilter, limit int, use func(jobs.Message) error) error {
 	left := limit
 	for after := ""; limit == 0 || left > 0; {
-		page, err := s.FindMessages(ctx, account, filter, after, min(left, store.DefaultPage))
+		page, err := s.FindMessages(ctx, account, filter, after, min(left, sqlite.DefaultPage))
 		if err != nil {
 			return err
 		}
@@ -198,7 +198,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 			if forms > 1 {
 				return usagef("--raw, --full, --part and --json are forms of their own; choose one")
 			}
-			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 				cfg, err := g.load()
 				if err != nil {
 					return err

@@ -8,15 +8,15 @@ import (
 	"os"
 	"strings"
 
-	"headroom/internal/export"
-	"headroom/internal/store"
-	"headroom/internal/term"
-	"headroom/jobs"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"headroom/internal/export"
+	"headroom/internal/store/sqlite"
+	"headroom/internal/term"
+	"headroom/jobs"
 )
 
 // The formats of an export.
@@ -80,7 +80,7 @@ or settings, 130 interrupted.`,
 			if g.json && to.out == "-" {
 				return usagef("the mbox goes to stdout; leave out --json")
 			}
-			return withAccount(cmd, g, args[0], func(ctx context.Context, s *store.Store, account jobs.Account) error {
+			return withAccount(cmd, g, args[0], func(ctx context.Context, s *sqlite.Store, account jobs.Account) error {
 				bar, err := newExportBar(ctx, cmd, s, account.Email, filter)
 				if err != nil {
 					return err
@@ -168,7 +168,7 @@ type exportBar struct {
 	*mpb.Bar
 }
 
-func newExportBar(ctx context.Context, cmd *cobra.Command, s *store.Store, account string, filter jobs.MessageFilter) (exportBar, error) {
+func newExportBar(ctx context.Context, cmd *cobra.Command, s *sqlite.Store, account string, filter jobs.MessageFilter) (exportBar, error) {
 	if !term.IsTerminal(cmd.ErrOrStderr()) {
 		return exportBar{}, nil
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -28,7 +28,7 @@ func (s site) keep(texts ...string) {
 	if r := s.headroom("account", "add", "ann@example.com", "--project", "main"); r.code != 0 {
 		s.t.Fatalf("account add = %+v", r)
 	}
-	db, err := store.Open(ctx, store.Options{Path: s.dir + "/data/headroom.db", Blobs: s.dir + "/data/blobs"})
+	db, err := sqlite.Open(ctx, sqlite.Options{Path: s.dir + "/data/headroom.db", Blobs: s.dir + "/data/blobs"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 
-	"headroom/internal/term"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+
+	"headroom/internal/term"
 )
 
 // printJSON prints v on stdout as one line of JSON, in which nothing moves a

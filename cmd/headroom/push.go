@@ -5,12 +5,12 @@ import (
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 func newPush(g *globals) *cobra.Command {
@@ -35,7 +35,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom push list ann@example.com\n  headroom push list --json",
 		Args:    arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 				cfg, err := g.load()
 				if err != nil {
 					return err

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -17,7 +17,7 @@ func TestWatchesAreListed(t *testing.T) {
 	if r := s.headroom("push", "list", "--json"); r.code != 0 || r.stdout != "[]\n" {
 		t.Errorf("push list --json = %+v, want none", r)
 	}
-	db, err := store.Open(t.Context(), store.Options{Path: s.dir + "/data/headroom.db", Existing: true})
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: s.dir + "/data/headroom.db", Existing: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
 	"headroom/internal/term"
 	"headroom/quota"
-
-	"github.com/spf13/cobra"
 )
 
 func newQuota(g *globals) *cobra.Command {

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/quota"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+
+	"headroom/internal/app"
+	"headroom/quota"
 )
 
 func newQuotaExplain(g *globals) *cobra.Command {

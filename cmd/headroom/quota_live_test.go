@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/localredis"
-	"headroom/quota"
-
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/lab/localredis"
+	"headroom/quota"
 )
 
 // decideEnv makes the test binary a process that decides, by the settings file

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 
-	"headroom/internal/app"
-	"headroom/internal/store"
-	"headroom/internal/term"
-
 	"github.com/spf13/cobra"
+
+	"headroom/internal/app"
+	"headroom/internal/store/sqlite"
+	"headroom/internal/term"
 )
 
 func newQuotaSet(g *globals) *cobra.Command {
@@ -145,7 +145,7 @@ an unknown project.`,
 				return err
 			}
 			if g.json {
-				return printJSON(cmd, append([]store.Setting{}, history...))
+				return printJSON(cmd, append([]sqlite.Setting{}, history...))
 			}
 			if len(history) == 0 {
 				cmd.Printf("nothing was ever set for %s\n", args[0])

@@ -9,10 +9,10 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
 	"headroom/internal/term"
-
-	"github.com/spf13/cobra"
 )
 
 func newQuotaShow(g *globals) *cobra.Command {

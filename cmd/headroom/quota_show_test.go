@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/jobs"
 	"headroom/quota"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // spender is a process of the site that spends quota, with a journal of its own.

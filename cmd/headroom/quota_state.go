@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"headroom/internal/app"
 	"headroom/quota"
-
-	"github.com/dustin/go-humanize"
 )
 
 // writeState writes the quota of an account or a project.

@@ -8,11 +8,11 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"headroom/config"
-	"headroom/internal/app"
-
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/app"
 )
 
 // globals are the flags that every command has.

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"headroom/internal/app"
-
 	"github.com/spf13/cobra"
+
+	"headroom/internal/app"
 )
 
 func newRun(g *globals) *cobra.Command {

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 func newSchedule(g *globals) *cobra.Command {
@@ -42,8 +42,8 @@ func scopeFlags(cmd *cobra.Command) *jobs.ScheduleScope {
 }
 
 // withSchedules runs use with the settings and the store.
-func withSchedules(cmd *cobra.Command, g *globals, use func(context.Context, config.Config, *store.Store) error) error {
-	return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+func withSchedules(cmd *cobra.Command, g *globals, use func(context.Context, config.Config, *sqlite.Store) error) error {
+	return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 		cfg, err := g.load()
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ settings.`,
 		Example: "  headroom schedule list --account ann@example.com",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *store.Store) error {
+			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *sqlite.Store) error {
 				lines, err := app.ScheduleLines(ctx, cfg, s, *scope, time.Now())
 				if err != nil {
 					return err
@@ -162,7 +162,7 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 			if n < 1 || n > maxNext {
 				return usagef("-n %d is not from 1 to %d", n, maxNext)
 			}
-			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *store.Store) error {
+			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *sqlite.Store) error {
 				all, err := app.NextRuns(ctx, cfg, s, schedule, account, time.Now(), n)
 				if err != nil {
 					return err

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 func newScheduleRun(g *globals) *cobra.Command {
@@ -32,7 +32,7 @@ ask for of the account), 2 wrong usage or settings.`,
 			if err != nil {
 				return &usageError{err}
 			}
-			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *store.Store) error {
+			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *sqlite.Store) error {
 				ran, err := app.RunScheduleNow(ctx, cfg, s, schedule, *scope, time.Now())
 				if err != nil {
 					return err
@@ -82,7 +82,7 @@ Exit codes: 0 resumed, or nothing was to be, 1 failed (no such account or tenant
 	}, app.ResumeSchedule)
 }
 
-type switchFunc func(context.Context, config.Config, *store.Store, jobs.Schedule, jobs.ScheduleScope) (jobs.SchedulePausing, error)
+type switchFunc func(context.Context, config.Config, *sqlite.Store, jobs.Schedule, jobs.ScheduleScope) (jobs.SchedulePausing, error)
 
 // newScheduleSwitch makes a command that pauses or resumes.
 func newScheduleSwitch(g *globals, cmd *cobra.Command, do switchFunc) *cobra.Command {
@@ -93,7 +93,7 @@ func newScheduleSwitch(g *globals, cmd *cobra.Command, do switchFunc) *cobra.Com
 		if err != nil {
 			return &usageError{err}
 		}
-		return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *store.Store) error {
+		return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *sqlite.Store) error {
 			done, err := do(ctx, cfg, s, schedule, *scope)
 			if err != nil {
 				return err

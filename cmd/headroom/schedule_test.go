@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -35,15 +35,15 @@ func scheduled(t *testing.T) site {
 	s.headroom("account", "add", "bob@example.com", "--project", "main")
 	s.headroom("account", "add", "cyd@example.com", "--project", "main", "--tenant", "acme")
 	pinned(t, s)
-	withDB(t, s, func(db *store.Store) error {
+	withDB(t, s, func(db *sqlite.Store) error {
 		return db.SeeSlots(t.Context(), []jobs.Slot{{Schedule: jobs.ScheduleMail, Account: "ann@example.com", Spec: "@every 5m0s", Slot: time.Now().Add(-time.Hour)}})
 	})
 	return s
 }
 
-func withDB(t *testing.T, s site, use func(*store.Store) error) {
+func withDB(t *testing.T, s site, use func(*sqlite.Store) error) {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Path: s.dir + "/data/headroom.db", Existing: true})
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: s.dir + "/data/headroom.db", Existing: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestTheLastResultIsThatOfTheWork(t *testing.T) {
 	if got := result(); got["asked"] != 1 {
 		t.Errorf("results %v, want what was asked for", got)
 	}
-	withDB(t, s, func(db *store.Store) error {
+	withDB(t, s, func(db *sqlite.Store) error {
 		job, _, err := db.StartSync(t.Context(), "ann@example.com")
 		if err == nil {
 			job, err = db.Claim(t.Context(), job.Ref(), time.Minute)

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"headroom/internal/app"
-	"headroom/internal/store"
-	"headroom/internal/term"
-
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"headroom/internal/app"
+	"headroom/internal/store/sqlite"
+	"headroom/internal/term"
 )
 
 func newStoreCheck(g *globals) *cobra.Command {
@@ -73,7 +73,7 @@ func storeVerdict(c app.StoreCheck) error {
 }
 
 func printStoreCheck(cmd *cobra.Command, c app.StoreCheck) {
-	list := func(what string, all []store.LostBody) {
+	list := func(what string, all []sqlite.LostBody) {
 		for _, b := range all {
 			part := ""
 			if b.Part != "" {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 // synced is a live sync that was asked for, and with --watch how it ended.
@@ -45,7 +45,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 				return err
 			}
 			if watch {
-				return withStore(cmd, g, func(ctx context.Context, s *store.Store) error { return followSync(ctx, cmd, g, s, asked) })
+				return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error { return followSync(ctx, cmd, g, s, asked) })
 			}
 			if g.json {
 				return printJSON(cmd, synced{SyncAsked: asked})
@@ -63,7 +63,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 }
 
 // followSync waits until the sync that was asked for has ended, and tells how.
-func followSync(ctx context.Context, cmd *cobra.Command, g *globals, s *store.Store, asked app.SyncAsked) error {
+func followSync(ctx context.Context, cmd *cobra.Command, g *globals, s *sqlite.Store, asked app.SyncAsked) error {
 	before := asked.Job.Progress
 	waits := syncWaits{cmd: cmd}
 	tick := time.NewTicker(watchEvery)

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/store"
+	"github.com/spf13/cobra"
+
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 func TestSyncIsAskedFor(t *testing.T) {
@@ -61,7 +61,7 @@ func TestSyncIsAskedFor(t *testing.T) {
 // pinned begins a backfill, as a worker would.
 func pinned(t *testing.T, s site) {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Path: s.dir + "/data/headroom.db", Existing: true})
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: s.dir + "/data/headroom.db", Existing: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
-
-	"github.com/spf13/cobra"
 )
 
 const (
@@ -34,7 +34,7 @@ Exit codes: 0 all complete, 1 one failed, is blocked, paused or cancelled, 2 wro
 usage or settings, 130 interrupted while one was still under way.`,
 		Example: "  headroom backfill watch ann@example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, g, func(ctx context.Context, s *store.Store) error {
+			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
 				all, err := watched(ctx, s, args)
 				if err != nil {
 					return err
@@ -76,7 +76,7 @@ func newView(cmd *cobra.Command, asJSON bool, all []jobs.Job) view {
 }
 
 // watched are the jobs that were asked for, or all live ones.
-func watched(ctx context.Context, s *store.Store, names []string) ([]jobs.Job, error) {
+func watched(ctx context.Context, s *sqlite.Store, names []string) ([]jobs.Job, error) {
 	if len(names) == 0 {
 		all, err := s.LiveJobs(ctx)
 		return backfillsOnly(all), err
@@ -100,7 +100,7 @@ func watched(ctx context.Context, s *store.Store, names []string) ([]jobs.Job, e
 
 // watch shows the jobs until all have ended, and returns their last rows. It stops
 // when what it shows does not arrive.
-func watch(ctx context.Context, s *store.Store, cfg config.Config, all []jobs.Job, v view, unprinted func() error) ([]jobs.Job, error) {
+func watch(ctx context.Context, s *sqlite.Store, cfg config.Config, all []jobs.Job, v view, unprinted func() error) ([]jobs.Job, error) {
 	speeds := make([]app.Speed, len(all))
 	for i, j := range all {
 		speeds[i] = app.NewSpeed(cfg, j.Project)

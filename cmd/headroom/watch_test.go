@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -17,7 +17,7 @@ import (
 // worker's place.
 type worked struct {
 	site
-	store *store.Store
+	store *sqlite.Store
 	ref   jobs.TaskRef
 }
 
@@ -28,7 +28,7 @@ func newWorked(t *testing.T) worked {
 	if r := s.headroom("backfill", "start", "ann@example.com"); r.code != 0 {
 		t.Fatalf("backfill start = %+v", r)
 	}
-	opened, err := store.Open(t.Context(), store.Options{Path: filepath.Join(s.dir, "data", "headroom.db"), Blobs: filepath.Join(s.dir, "data", "blobs")})
+	opened, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(s.dir, "data", "headroom.db"), Blobs: filepath.Join(s.dir, "data", "blobs")})
 	if err != nil {
 		t.Fatal(err)
 	}

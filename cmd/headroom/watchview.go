@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/internal/term"
-	"headroom/jobs"
-
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"headroom/internal/app"
+	"headroom/internal/term"
+	"headroom/jobs"
 )
 
 // doing says what a job is about: state, what it waits for, time left.

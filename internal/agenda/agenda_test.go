@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"headroom/internal/agenda"
 	"headroom/jobs"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // stored makes stored events of JSON as Google gives it.

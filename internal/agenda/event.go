@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/api/calendar/v3"
+
 	"headroom/internal/lenient"
 	"headroom/jobs"
-
-	"google.golang.org/api/calendar/v3"
 )
 
 const dayLayout = "2006-01-02"

@@ -8,9 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"headroom/jobs"
-
 	"github.com/emersion/go-ical"
+
+	"headroom/jobs"
 )
 
 // WriteICS writes the calendar as iCalendar: a VTIMEZONE for every zone that is

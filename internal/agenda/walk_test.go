@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"headroom/internal/agenda"
 	"headroom/jobs"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // The bound is of what lies within the span, and not of what is worked out for it.

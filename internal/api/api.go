@@ -15,12 +15,12 @@ import (
 	"net/http"
 	"time"
 
-	"headroom/internal/agenda"
-	"headroom/jobs"
-
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"go.uber.org/zap"
+
+	"headroom/internal/agenda"
+	"headroom/jobs"
 )
 
 // Path is where the interface stands.

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strings"
 
-	"headroom/jobs"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"headroom/jobs"
 )
 
 var exampleAttachment = jobs.Attachment{

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"headroom/jobs"
-
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"go.uber.org/zap"
+
+	"headroom/jobs"
 )
 
 const tagMessages = "messages"

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"headroom/jobs"
-
 	"github.com/danielgtaylor/huma/v2"
 	"go.uber.org/zap"
+
+	"headroom/jobs"
 )
 
 // problem is the answer to a request that could not be served. The text of an error

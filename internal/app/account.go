@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"headroom/config"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 // An Assignment is the tenant and the priority class that an account is to have.
@@ -51,7 +51,7 @@ func AssignAccount(ctx context.Context, cfg config.Config, email string, as Assi
 }
 
 // assignAccount is [AssignAccount] where the store is open.
-func assignAccount(ctx context.Context, cfg config.Config, s *store.Store, email string, as Assignment) (jobs.Account, error) {
+func assignAccount(ctx context.Context, cfg config.Config, s *sqlite.Store, email string, as Assignment) (jobs.Account, error) {
 	if err := as.validate(cfg); err != nil {
 		return jobs.Account{}, err
 	}

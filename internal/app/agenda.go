@@ -7,7 +7,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/agenda"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -17,7 +17,7 @@ const AgendaYears = 2
 
 // StoredCalendars lists an account's calendars. The error is a [jobs.ErrNotFound]
 // that says what to do when there is no such account.
-func StoredCalendars(ctx context.Context, cfg config.Config, s *store.Store, email string) ([]jobs.CountedCalendar, error) {
+func StoredCalendars(ctx context.Context, cfg config.Config, s *sqlite.Store, email string) ([]jobs.CountedCalendar, error) {
 	account, err := KnownAccount(ctx, cfg, s, email)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func StoredCalendars(ctx context.Context, cfg config.Config, s *store.Store, ema
 
 // StoredCalendar returns one calendar of an account, by its id or as "primary". The
 // error is a [jobs.ErrNotFound] that says what to do when there is none.
-func StoredCalendar(ctx context.Context, cfg config.Config, s *store.Store, email, id string) (jobs.Calendar, error) {
+func StoredCalendar(ctx context.Context, cfg config.Config, s *sqlite.Store, email, id string) (jobs.Calendar, error) {
 	account, err := KnownAccount(ctx, cfg, s, email)
 	if err != nil {
 		return jobs.Calendar{}, err
@@ -52,14 +52,14 @@ func StoredCalendar(ctx context.Context, cfg config.Config, s *store.Store, emai
 }
 
 // AgendaOf reads a calendar's events, and returns those that are not deleted too.
-func AgendaOf(ctx context.Context, s *store.Store, c jobs.Calendar) (*agenda.Agenda, []jobs.Event, error) {
+func AgendaOf(ctx context.Context, s *sqlite.Store, c jobs.Calendar) (*agenda.Agenda, []jobs.Event, error) {
 	var events []jobs.Event
 	err := EachEvent(ctx, s, c, false, func(e jobs.Event) error { events = append(events, e); return nil })
 	return agenda.New(c, events), events, err
 }
 
 // EachEvent hands over a calendar's events by id.
-func EachEvent(ctx context.Context, s *store.Store, c jobs.Calendar, deleted bool, use func(jobs.Event) error) error {
+func EachEvent(ctx context.Context, s *sqlite.Store, c jobs.Calendar, deleted bool, use func(jobs.Event) error) error {
 	for q := (jobs.EventQuery{Deleted: deleted}); ; {
 		page, err := s.Events(ctx, c.Account, c.ID, q)
 		if err != nil || len(page) == 0 {

@@ -12,22 +12,22 @@ import (
 	"testing"
 	"time"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/localredis"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/lab/localredis"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 // served is a process with the role web, and a client of its HTTP interface.
 type served struct {
 	t     *testing.T
 	base  string // http://host:port/api/v1
-	store *store.Store
+	store *sqlite.Store
 	redis *localredis.Server
 }
 
@@ -435,7 +435,7 @@ func TestAPIQuota(t *testing.T) {
 			t.Errorf("backfill's ceiling = %d of %d, want half", l.Ceiling, state.APIs[0].Windows[0].Units)
 		}
 	}
-	history := ask[struct{ Changes []store.Setting }](s, 200, "GET", "/quota/main/settings", nil)
+	history := ask[struct{ Changes []sqlite.Setting }](s, 200, "GET", "/quota/main/settings", nil)
 	if len(history.Changes) != 1 || !strings.Contains(history.Changes[0].Who, "HTTP interface") || !strings.Contains(history.Changes[0].Change, "backfill.ceiling=0.5") {
 		t.Errorf("history = %+v", history)
 	}

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"headroom/internal/api"
-	"headroom/internal/store"
-	"headroom/quota"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"headroom/internal/api"
+	"headroom/internal/store/sqlite"
+	"headroom/quota"
 )
 
 const tagQuota = "quota"
@@ -86,7 +86,7 @@ func (b apiBackend) addQuota(a *api.API) {
 
 // quotaChanges is what was ever set.
 type quotaChanges struct {
-	Changes []store.Setting `json:"changes" nullable:"false" doc:"All changes, the oldest first. Of an API, the last one holds."`
+	Changes []sqlite.Setting `json:"changes" nullable:"false" doc:"All changes, the oldest first. Of an API, the last one holds."`
 }
 
 // settingsWanted are settings that somebody wants.
@@ -130,13 +130,13 @@ func (b apiBackend) addQuotaSettings(a *api.API) {
 		ID: "list-quota-settings", Method: http.MethodGet, Path: "/quota/{name}/settings", Tag: tagQuota,
 		Summary: "List who changed the lanes' settings, and when", Description: "Of a project, or of one account.",
 		Errors: []int{http.StatusNotFound},
-		Example: quotaChanges{[]store.Setting{{
+		Example: quotaChanges{[]sqlite.Setting{{
 			Project: "my-project", API: "gmail", Revision: 1, At: at, Who: "ann@host", Change: "mode=adaptive (was default)",
 			Live: []byte(`{"revision":1,"mode":"adaptive"}`),
 		}}},
 	}, func(ctx context.Context, in *QuotaPath) (*api.Body[quotaChanges], error) {
 		history, err := QuotaHistory(ctx, b.cfg, in.Name, b.opts.Log)
-		return &api.Body[quotaChanges]{Body: quotaChanges{append([]store.Setting{}, history...)}}, err
+		return &api.Body[quotaChanges]{Body: quotaChanges{append([]sqlite.Setting{}, history...)}}, err
 	})
 	type set struct {
 		QuotaPath

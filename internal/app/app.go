@@ -14,20 +14,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hibiken/asynq"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/zap"
+
 	"headroom/config"
 	"headroom/internal/api"
 	"headroom/internal/google"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/web"
 	"headroom/jobs"
 	"headroom/quota"
 	"headroom/scheduler"
 	"headroom/workers"
-
-	"github.com/hibiken/asynq"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"go.uber.org/zap"
 )
 
 // Role is a part of Headroom that a process can run.
@@ -83,7 +83,7 @@ type App struct {
 	opts   Options
 	cfg    config.Config
 	redis  *clients
-	store  *store.Store
+	store  *sqlite.Store
 	ledger *quota.Ledger
 	addr   net.Addr
 	parts  []part
@@ -159,7 +159,7 @@ func (a *App) assemble(ctx context.Context) error {
 	if err := a.addWeb(ctx); err != nil {
 		return err
 	}
-	if a.store, err = store.Open(ctx, storeOptions(a.cfg, a.opts.Log)); err != nil {
+	if a.store, err = sqlite.Open(ctx, storeOptions(a.cfg, a.opts.Log)); err != nil {
 		return err
 	}
 	a.undo.add("close store", a.store.Close)
@@ -324,7 +324,7 @@ func (a *App) Close() error { return a.undo.run() }
 func (a *App) Addr() net.Addr { return a.addr }
 
 // Store is the open store.
-func (a *App) Store() *store.Store { return a.store }
+func (a *App) Store() *sqlite.Store { return a.store }
 
 // Ledger is the process' ledger, for callers of their own beside the workers.
 func (a *App) Ledger() *quota.Ledger { return a.ledger }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"go.uber.org/zap"
+
 	"headroom/config"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
-
-	"go.uber.org/zap"
 )
 
 // StartCalendarSync asks for a sync of an account's calendars now. One that is
@@ -38,7 +38,7 @@ func StartCalendarSync(ctx context.Context, cfg config.Config, email string, log
 }
 
 // startCalendarSync is [StartCalendarSync] where the store and Redis are open.
-func startCalendarSync(ctx context.Context, cfg config.Config, s *store.Store, redis *clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
+func startCalendarSync(ctx context.Context, cfg config.Config, s *sqlite.Store, redis *clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
 	if err := mayStart(ctx, cfg, s, email); err != nil {
 		return SyncAsked{}, err
 	}

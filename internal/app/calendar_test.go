@@ -12,15 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/google"
-	"headroom/internal/store"
-	"headroom/jobs"
-	"headroom/quota"
-
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zaptest"
+
+	"headroom/internal/app"
+	"headroom/internal/google"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
+	"headroom/quota"
 )
 
 const eventsList = "calendar.events.list"
@@ -75,7 +75,7 @@ func timeAt(text string, like *fakegoogle.EventTime) *fakegoogle.EventTime {
 }
 
 // calendars asks for a sync of ann's calendars and waits for its end.
-func (r *rig) calendars(s *store.Store) jobs.Job {
+func (r *rig) calendars(s *sqlite.Store) jobs.Job {
 	r.t.Helper()
 	asked, err := app.StartCalendarSync(r.t.Context(), r.cfg, ann, zaptest.NewLogger(r.t))
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *rig) calendars(s *store.Store) jobs.Job {
 
 // calendarsEnded waits until the sync of an epoch, or a later one, is complete and
 // none is asked for.
-func (r *rig) calendarsEnded(s *store.Store, epoch int64) jobs.Job {
+func (r *rig) calendarsEnded(s *sqlite.Store, epoch int64) jobs.Job {
 	r.t.Helper()
 	var last jobs.Job
 	for range 1500 {
@@ -107,7 +107,7 @@ func (r *rig) calendarsEnded(s *store.Store, epoch int64) jobs.Job {
 
 // inStep checks that the store holds what a calendar does, event by event as Google
 // gives them.
-func (r *rig) inStep(s *store.Store, id string) {
+func (r *rig) inStep(s *sqlite.Store, id string) {
 	r.t.Helper()
 	want, got := map[string]string{}, map[string]string{}
 	for _, e := range r.fake.Calendar(ann, id).Events() {
@@ -126,7 +126,7 @@ func (r *rig) inStep(s *store.Store, id string) {
 			got[e.ID] = shown(r.t, e.JSON, e.Cancelled() || !e.DeletedAt.IsZero())
 			after = e.ID
 		}
-		if len(page) < store.DefaultPage {
+		if len(page) < sqlite.DefaultPage {
 			break
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"go.uber.org/zap/zaptest"
+
+	"headroom/internal/app"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 // backfillPart runs the backfill of a part of the mailbox to its end.
-func (r *rig) backfillPart(s *store.Store, f jobs.Filter) jobs.Job {
+func (r *rig) backfillPart(s *sqlite.Store, f jobs.Filter) jobs.Job {
 	r.t.Helper()
 	started, err := app.StartBackfill(r.t.Context(), r.cfg, ann, f, zaptest.NewLogger(r.t))
 	if err != nil || !started.Created {
@@ -29,7 +29,7 @@ func (r *rig) backfillPart(s *store.Store, f jobs.Filter) jobs.Job {
 }
 
 // ended waits until a job has ended.
-func (r *rig) ended(s *store.Store, id string) jobs.Job {
+func (r *rig) ended(s *sqlite.Store, id string) jobs.Job {
 	r.t.Helper()
 	return r.waitFor(s, id, "ended", terminal)
 }
@@ -209,7 +209,7 @@ func (r *rig) addFault(f fakegoogle.Fault) {
 	}
 }
 
-func (r *rig) cursor(s *store.Store) jobs.Cursor {
+func (r *rig) cursor(s *sqlite.Store) jobs.Cursor {
 	r.t.Helper()
 	c, err := s.Cursor(r.t.Context(), ann)
 	if err != nil {
@@ -220,7 +220,7 @@ func (r *rig) cursor(s *store.Store) jobs.Cursor {
 
 // arrivesBefore waits until a message is stored, which must come before something
 // else.
-func (r *rig) arrivesBefore(s *store.Store, id, what string, over func(jobs.Cursor) bool) {
+func (r *rig) arrivesBefore(s *sqlite.Store, id, what string, over func(jobs.Cursor) bool) {
 	r.t.Helper()
 	for range 1000 {
 		over := over(r.cursor(s))

@@ -13,17 +13,17 @@ import (
 	"testing"
 	"time"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/localredis"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/localredis"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 const ann = "ann@example.com"
@@ -151,7 +151,7 @@ func (r *rig) startBackfillOf(email string) {
 	}
 }
 
-func (r *rig) open() *store.Store {
+func (r *rig) open() *sqlite.Store {
 	r.t.Helper()
 	s, err := app.OpenStore(r.t.Context(), r.cfg, zaptest.NewLogger(r.t))
 	if err != nil {
@@ -162,17 +162,17 @@ func (r *rig) open() *store.Store {
 }
 
 // wait polls the job until it is as wanted, for two minutes at most.
-func (r *rig) wait(s *store.Store, what string, ok func(jobs.Job) bool) jobs.Job {
+func (r *rig) wait(s *sqlite.Store, what string, ok func(jobs.Job) bool) jobs.Job {
 	r.t.Helper()
 	return r.waitOf(ann, s, what, ok)
 }
 
-func (r *rig) waitOf(email string, s *store.Store, what string, ok func(jobs.Job) bool) jobs.Job {
+func (r *rig) waitOf(email string, s *sqlite.Store, what string, ok func(jobs.Job) bool) jobs.Job {
 	r.t.Helper()
 	return r.waitFor(s, jobs.BackfillID(email), what, ok)
 }
 
-func (r *rig) waitFor(s *store.Store, id, what string, ok func(jobs.Job) bool) jobs.Job {
+func (r *rig) waitFor(s *sqlite.Store, id, what string, ok func(jobs.Job) bool) jobs.Job {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
 	defer cancel()
@@ -205,7 +205,7 @@ func storedAtLeast(n int64) func(jobs.Job) bool {
 }
 
 // arrived checks that the store holds what the mailbox does, byte for byte.
-func (r *rig) arrived(s *store.Store) {
+func (r *rig) arrived(s *sqlite.Store) {
 	r.t.Helper()
 	want := map[string]string{}
 	for _, m := range r.fake.Mailbox(ann).Messages() {
@@ -231,7 +231,7 @@ func (r *rig) arrived(s *store.Store) {
 }
 
 // hash reads a message's blob, whose name is the hash of its content.
-func (r *rig) hash(s *store.Store, m jobs.Message) string {
+func (r *rig) hash(s *sqlite.Store, m jobs.Message) string {
 	r.t.Helper()
 	blob, err := s.Blob(r.t.Context(), m.SHA256)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"headroom/config"
 	"headroom/internal/google"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
-
-	"go.uber.org/zap"
 )
 
 // A Figure is a number, and how sure it is.
@@ -69,7 +69,7 @@ const MostSampled = 10
 // An Estimator says what backfills would take. It charges its few calls to the
 // interactive lane, since somebody waits for them.
 type Estimator struct {
-	Store    *store.Store
+	Store    *sqlite.Store
 	Ledger   *quota.Ledger
 	Google   *google.Google
 	Projects map[string]quota.Project

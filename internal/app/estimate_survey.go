@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"headroom/internal/google"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -210,7 +210,7 @@ func (s *survey) bytes(ctx context.Context, sample int) (Figure, error) {
 
 // sized is the size of some messages by that of others: with two standard errors of
 // their mean to either side.
-func sized(fetch Figure, others store.Bodies, how string) Figure {
+func sized(fetch Figure, others sqlite.Bodies, how string) Figure {
 	n := float64(others.Count)
 	mean := float64(others.Bytes) / n
 	spread := math.Sqrt(max(0, others.Squares/n-mean*mean) / max(1, n-1))
@@ -223,18 +223,18 @@ func sized(fetch Figure, others store.Bodies, how string) Figure {
 
 // sample asks for the sizes of some messages to fetch, spread evenly over those that
 // are listed; over the newest page where nothing had to be listed.
-func (s *survey) sample(ctx context.Context, most int) (store.Bodies, error) {
+func (s *survey) sample(ctx context.Context, most int) (sqlite.Bodies, error) {
 	if s.ids == nil {
 		page, err := s.box.List(ctx, s.filter.Search(), "")
 		if err != nil {
-			return store.Bodies{}, err
+			return sqlite.Bodies{}, err
 		}
 		s.paid("messages.list", "")
 		if s.ids = page.IDs; s.filter.First > 0 {
 			s.ids = s.ids[:min(int64(len(s.ids)), s.filter.First)]
 		}
 		if s.stored, err = s.Store.KnownAmong(ctx, s.account.Email, s.filter.Format, s.ids); err != nil {
-			return store.Bodies{}, err
+			return sqlite.Bodies{}, err
 		}
 	}
 	var unknown []string
@@ -243,7 +243,7 @@ func (s *survey) sample(ctx context.Context, most int) (store.Bodies, error) {
 			unknown = append(unknown, id)
 		}
 	}
-	var b store.Bodies
+	var b sqlite.Bodies
 	most = min(most, len(unknown))
 	for i := range most {
 		f, err := s.box.Metadata(ctx, unknown[(2*i+1)*len(unknown)/(2*most)])
@@ -252,7 +252,7 @@ func (s *survey) sample(ctx context.Context, most int) (store.Bodies, error) {
 			continue
 		}
 		if err != nil {
-			return store.Bodies{}, err
+			return sqlite.Bodies{}, err
 		}
 		b.Count++
 		b.Bytes += f.SizeEstimate

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zaptest"
+
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
-
-	"go.uber.org/zap/zaptest"
 )
 
 // estimate asks what a backfill of ann's takes.
@@ -153,7 +153,7 @@ func TestEstimateOfWhatIsPartlyStored(t *testing.T) {
 }
 
 // storeSome stores the newest n messages of the fake's.
-func (r *rig) storeSome(s *store.Store, n int) {
+func (r *rig) storeSome(s *sqlite.Store, n int) {
 	r.t.Helper()
 	job, err := s.Job(r.t.Context(), jobs.BackfillID(ann))
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/localredis"
-
-	"github.com/redis/go-redis/v9"
+	"headroom/internal/lab/localredis"
 )
 
 // TestAProcessIsBackAfterAFailover: connections that a proxy has open lead to the

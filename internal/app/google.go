@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
 	"headroom/config"
 	"headroom/internal/google"
 	"headroom/jobs"
 	"headroom/quota"
 	"headroom/workers"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 )
 
 // newGoogle is the process' Google.

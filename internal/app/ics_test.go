@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"headroom/internal/agenda"
 	"headroom/internal/app"
 	"headroom/internal/export"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 const groupDomain = "@group.calendar.google.com"
@@ -239,7 +239,7 @@ func (r *rig) listCalls() int64 {
 	return events + calendars
 }
 
-func (r *rig) allInStep(s *store.Store, calendars []fakegoogle.CalendarState) {
+func (r *rig) allInStep(s *sqlite.Store, calendars []fakegoogle.CalendarState) {
 	r.t.Helper()
 	for _, c := range calendars {
 		r.inStep(s, c.ID)
@@ -247,7 +247,7 @@ func (r *rig) allInStep(s *store.Store, calendars []fakegoogle.CalendarState) {
 }
 
 // rows is what is stored of all events.
-func rows(t *testing.T, s *store.Store, calendars []fakegoogle.CalendarState) map[string]string {
+func rows(t *testing.T, s *sqlite.Store, calendars []fakegoogle.CalendarState) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, c := range calendars {
@@ -317,7 +317,7 @@ func changeSome(t *testing.T, c *fakegoogle.Calendar, done map[string]int) {
 
 // checkOccurrences compares what takes place by what is stored with what the second
 // library finds in the source files, and in those that are exported.
-func checkOccurrences(t *testing.T, s *store.Store, dir string, calendars []fakegoogle.CalendarState) {
+func checkOccurrences(t *testing.T, s *sqlite.Store, dir string, calendars []fakegoogle.CalendarState) {
 	python := secondLibrary(t)
 	exported := t.TempDir()
 	agendas := map[string]*agenda.Agenda{}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"headroom/config"
 	"headroom/quota"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // loadProject returns what the settings of project p make of it.

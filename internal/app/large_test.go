@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
 

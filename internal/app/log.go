@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 
-	"headroom/config"
-	"headroom/internal/term"
-
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"headroom/config"
+	"headroom/internal/term"
 )
 
 // NewLog returns a logger that writes to w as the settings say. With format

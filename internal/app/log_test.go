@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"headroom/config"
 	"headroom/internal/app"
-
-	"go.uber.org/zap"
 )
 
 func TestLogsAreJSONWhereNobodyLooks(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"headroom/config"
-
 	"go.uber.org/zap"
+
+	"headroom/config"
 )
 
 // TestComplaintsAboutRedisAreNotRepeated: 90 seconds of a Redis without memory are

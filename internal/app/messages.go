@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"headroom/config"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
 // KnownAccount returns an account of the store. The error is a [jobs.ErrNotFound]
 // that says how to add it.
-func KnownAccount(ctx context.Context, cfg config.Config, s *store.Store, email string) (jobs.Account, error) {
+func KnownAccount(ctx context.Context, cfg config.Config, s *sqlite.Store, email string) (jobs.Account, error) {
 	account, err := s.Account(ctx, email)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return jobs.Account{}, unknownAccount(cfg, email)
@@ -28,7 +28,7 @@ func KnownAccount(ctx context.Context, cfg config.Config, s *store.Store, email 
 // StoredMessage returns the row of a stored message. The error is a
 // [jobs.ErrNotFound] that says what to do when there is no such account or
 // message.
-func StoredMessage(ctx context.Context, cfg config.Config, s *store.Store, email, id string) (jobs.Message, error) {
+func StoredMessage(ctx context.Context, cfg config.Config, s *sqlite.Store, email, id string) (jobs.Message, error) {
 	account, err := KnownAccount(ctx, cfg, s, email)
 	if err != nil {
 		return jobs.Message{}, err
@@ -42,7 +42,7 @@ func StoredMessage(ctx context.Context, cfg config.Config, s *store.Store, email
 
 // OpenMessage opens the raw bytes of a stored message; the caller closes them. The
 // error is like that of [StoredMessage], also where only the row is stored.
-func OpenMessage(ctx context.Context, cfg config.Config, s *store.Store, email, id string) (jobs.Message, io.ReadCloser, error) {
+func OpenMessage(ctx context.Context, cfg config.Config, s *sqlite.Store, email, id string) (jobs.Message, io.ReadCloser, error) {
 	m, err := StoredMessage(ctx, cfg, s, email, id)
 	if err != nil {
 		return jobs.Message{}, nil, err
@@ -66,7 +66,7 @@ func OpenMessage(ctx context.Context, cfg config.Config, s *store.Store, email, 
 // OpenFull opens what format full has brought of a stored message: Google's answer,
 // or, if a part is named, the content of that attachment. The caller closes it; the
 // error is like that of [OpenMessage].
-func OpenFull(ctx context.Context, cfg config.Config, s *store.Store, email, id, part string) (io.ReadCloser, error) {
+func OpenFull(ctx context.Context, cfg config.Config, s *sqlite.Store, email, id, part string) (io.ReadCloser, error) {
 	m, err := fullMessage(ctx, cfg, s, email, id)
 	if err != nil {
 		return nil, err
@@ -80,13 +80,13 @@ func OpenFull(ctx context.Context, cfg config.Config, s *store.Store, email, id,
 
 // StoredAttachments lists the attachments of a message that is stored in format full.
 // The error is like that of [OpenMessage].
-func StoredAttachments(ctx context.Context, cfg config.Config, s *store.Store, email, id string) ([]jobs.Attachment, error) {
+func StoredAttachments(ctx context.Context, cfg config.Config, s *sqlite.Store, email, id string) ([]jobs.Attachment, error) {
 	m, err := fullMessage(ctx, cfg, s, email, id)
 	return m.Attachments, err
 }
 
 // OpenAttachment opens the content of one of them, by its part; the caller closes it.
-func OpenAttachment(ctx context.Context, cfg config.Config, s *store.Store, email, id, part string) (jobs.Attachment, io.ReadCloser, error) {
+func OpenAttachment(ctx context.Context, cfg config.Config, s *sqlite.Store, email, id, part string) (jobs.Attachment, io.ReadCloser, error) {
 	m, err := fullMessage(ctx, cfg, s, email, id)
 	if err != nil {
 		return jobs.Attachment{}, nil, err
@@ -95,7 +95,7 @@ func OpenAttachment(ctx context.Context, cfg config.Config, s *store.Store, emai
 }
 
 // fullMessage is a message that is stored in format full.
-func fullMessage(ctx context.Context, cfg config.Config, s *store.Store, email, id string) (jobs.Message, error) {
+func fullMessage(ctx context.Context, cfg config.Config, s *sqlite.Store, email, id string) (jobs.Message, error) {
 	m, err := StoredMessage(ctx, cfg, s, email, id)
 	if err == nil && m.FullSHA256 == "" {
 		err = missing("message %q of %s is not stored in format full; start a backfill with --format full", id, m.Account)
@@ -103,7 +103,7 @@ func fullMessage(ctx context.Context, cfg config.Config, s *store.Store, email, 
 	return m, err
 }
 
-func openAttachment(ctx context.Context, s *store.Store, m jobs.Message, part string) (jobs.Attachment, io.ReadCloser, error) {
+func openAttachment(ctx context.Context, s *sqlite.Store, m jobs.Message, part string) (jobs.Attachment, io.ReadCloser, error) {
 	i := slices.IndexFunc(m.Attachments, func(a jobs.Attachment) bool { return a.Part == part })
 	if i < 0 {
 		return jobs.Attachment{}, nil, missing("message %q of %s has no attachment that is part %s; headroom messages get %s %s names those it has", m.ID, m.Account, part, m.Account, m.ID)
@@ -112,7 +112,7 @@ func openAttachment(ctx context.Context, s *store.Store, m jobs.Message, part st
 	return m.Attachments[i], content, err
 }
 
-func openPart(ctx context.Context, s *store.Store, m jobs.Message, sum string) (io.ReadCloser, error) {
+func openPart(ctx context.Context, s *sqlite.Store, m jobs.Message, sum string) (io.ReadCloser, error) {
 	content, err := s.Blob(ctx, sum)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return nil, missing("the content of message %q of %s is missing in the blob folder (%s); run: headroom store check --repair", m.ID, m.Account, sum)

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/localredis"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zaptest"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/lab/localredis"
 )
 
 // TestEveryMetricIsDocumented holds the table of docs/operations.md to what a

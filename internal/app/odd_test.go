@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -21,7 +21,7 @@ const (
 
 // filtered starts the backfill of a filter, waits for its end, and returns the
 // job and the calls that it took.
-func (r *rig) filtered(s *store.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
+func (r *rig) filtered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
 	r.t.Helper()
 	before := r.fake.Meter().User(ann).CallsByMethod
 	started, err := app.StartBackfill(r.t.Context(), r.cfg, ann, filter, zaptest.NewLogger(r.t))

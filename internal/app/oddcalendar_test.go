@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"headroom/internal/agenda"
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 )
 
 // command runs the command as a user does.

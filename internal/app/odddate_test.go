@@ -12,7 +12,7 @@ import (
 	"headroom/internal/agenda"
 	"headroom/internal/app"
 	"headroom/internal/export"
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/internal/export"
-	"headroom/internal/fakegoogle"
-
 	"github.com/google/go-cmp/cmp"
+
+	"headroom/internal/export"
+	"headroom/internal/lab/fakegoogle"
 )
 
 // oddSeries is a series of an hour, with the lines of its recurrence.

@@ -10,7 +10,7 @@ import (
 
 	"headroom/internal/agenda"
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
 

@@ -9,15 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	"headroom/config"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
-func storeOptions(cfg config.Config, log *zap.Logger) store.Options {
-	return store.Options{Path: cfg.Store.Path, Blobs: cfg.Store.Blobs, Log: log, Watched: watched(cfg)}
+func storeOptions(cfg config.Config, log *zap.Logger) sqlite.Options {
+	return sqlite.Options{Path: cfg.Store.Path, Blobs: cfg.Store.Blobs, Log: log, Watched: watched(cfg)}
 }
 
 // ErrNoStore says that the store's file does not exist yet.
@@ -26,10 +26,10 @@ var ErrNoStore = errors.New("nothing has been stored yet")
 // OpenStore opens the store for commands that store no messages, and makes
 // neither a store nor a folder: the error is [ErrNoStore] where there is none.
 // Close it when done.
-func OpenStore(ctx context.Context, cfg config.Config, log *zap.Logger) (*store.Store, error) {
+func OpenStore(ctx context.Context, cfg config.Config, log *zap.Logger) (*sqlite.Store, error) {
 	o := storeOptions(cfg, log)
 	o.Existing = true
-	s, err := store.Open(ctx, o)
+	s, err := sqlite.Open(ctx, o)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: no file %s; add an account first, or set store.path (HEADROOM_STORE_PATH)", ErrNoStore, cfg.Store.Path)
 	}
@@ -54,7 +54,7 @@ func AddAccountAs(ctx context.Context, cfg config.Config, email, project string,
 	if err := knownProject(cfg, project); err != nil {
 		return jobs.Account{}, err
 	}
-	s, err := store.Open(ctx, storeOptions(cfg, log))
+	s, err := sqlite.Open(ctx, storeOptions(cfg, log))
 	if err != nil {
 		return jobs.Account{}, err
 	}
@@ -63,7 +63,7 @@ func AddAccountAs(ctx context.Context, cfg config.Config, email, project string,
 }
 
 // addAccount is [AddAccountAs] where the store is open.
-func addAccount(ctx context.Context, cfg config.Config, s *store.Store, email, project string, as Assignment) (jobs.Account, error) {
+func addAccount(ctx context.Context, cfg config.Config, s *sqlite.Store, email, project string, as Assignment) (jobs.Account, error) {
 	if err := as.validate(cfg); err != nil {
 		return jobs.Account{}, err
 	}
@@ -146,7 +146,7 @@ func (o Operator) Start(ctx context.Context, cfg config.Config, email string, fi
 }
 
 // mayStart reports why no backfill of an account can be started.
-func mayStart(ctx context.Context, cfg config.Config, s *store.Store, email string) error {
+func mayStart(ctx context.Context, cfg config.Config, s *sqlite.Store, email string) error {
 	account, err := s.Account(ctx, email)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return unknownAccount(cfg, email)

@@ -8,7 +8,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/localredis"
+	"headroom/internal/lab/localredis"
 	"headroom/jobs"
 	"headroom/quota"
 )

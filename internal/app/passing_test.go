@@ -13,8 +13,8 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -130,10 +130,10 @@ func TestACeilingUnderOneCallsPriceEndsNothing(t *testing.T) {
 	a := r.run(app.RoleScheduler, app.RoleWorker)
 	revision := uint32(0)
 	ceiling := func(share float64) {
-		_, err := a.Store().ChangeSettings(t.Context(), "main", []string{"gmail"}, "ann", nil, func(_ store.Setting, next uint32) (*store.SettingChange, error) {
+		_, err := a.Store().ChangeSettings(t.Context(), "main", []string{"gmail"}, "ann", nil, func(_ sqlite.Setting, next uint32) (*sqlite.SettingChange, error) {
 			revision = next
 			text, err := json.Marshal(quota.Live{Revision: next, Changes: []quota.Change{{Lane: quota.Backfill, Key: quota.KeyCeiling, Value: share}}})
-			return &store.SettingChange{Change: "ceiling", Live: text}, err
+			return &sqlite.SettingChange{Change: "ceiling", Live: text}, err
 		})
 		if err != nil {
 			t.Fatal(err)

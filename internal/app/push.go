@@ -5,7 +5,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/push"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/scheduler"
 	"headroom/workers"
@@ -97,7 +97,7 @@ func (a *App) addWatches() error {
 // StoredWatches lists what Google tells of, of an account only if one is named, from
 // after a key on; a limit of 0 lists all. The error names an account that is not
 // known.
-func StoredWatches(ctx context.Context, cfg config.Config, s *store.Store, account string, after jobs.WatchKey, limit int) (all []jobs.Watch, err error) {
+func StoredWatches(ctx context.Context, cfg config.Config, s *sqlite.Store, account string, after jobs.WatchKey, limit int) (all []jobs.Watch, err error) {
 	if account != "" {
 		known, err := KnownAccount(ctx, cfg, s, account)
 		if err != nil {

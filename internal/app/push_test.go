@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -51,7 +51,7 @@ func (r *rig) until(what string, ok func() bool) {
 	r.t.Fatalf("not in time: %s", what)
 }
 
-func (r *rig) watch(s *store.Store, k jobs.WatchKey) jobs.Watch {
+func (r *rig) watch(s *sqlite.Store, k jobs.WatchKey) jobs.Watch {
 	r.t.Helper()
 	w, err := s.Watch(r.t.Context(), k)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -50,7 +50,7 @@ func (r *rig) channels(calendar string) (open []fakegoogle.ChannelInfo) {
 
 // addedIn adds an event and waits until the store has it. It returns how long after
 // that the sync began.
-func (r *rig) addedIn(s *store.Store, c *fakegoogle.Calendar, id string) time.Duration {
+func (r *rig) addedIn(s *sqlite.Store, c *fakegoogle.Calendar, id string) time.Duration {
 	r.t.Helper()
 	added := time.Now()
 	r.add(c, fakegoogle.Event{ID: id}, "2026-03-09", "2026-03-10")
@@ -62,7 +62,7 @@ func (r *rig) addedIn(s *store.Store, c *fakegoogle.Calendar, id string) time.Du
 	return j.StartedAt.Sub(added)
 }
 
-func (r *rig) has(s *store.Store, event string) bool {
+func (r *rig) has(s *sqlite.Store, event string) bool {
 	r.t.Helper()
 	page, err := s.Events(r.t.Context(), ann, team, jobs.EventQuery{})
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *rig) has(s *store.Store, event string) bool {
 }
 
 // renewNow has all that Google tells of be renewed.
-func (r *rig) renewNow(s *store.Store) {
+func (r *rig) renewNow(s *sqlite.Store) {
 	r.t.Helper()
 	if n, err := s.RunSchedule(r.t.Context(), jobs.ScheduleWatches, []string{ann}, time.Now()); err != nil || n != 1 {
 		r.t.Fatalf("renew by hand = %d, %v", n, err)
@@ -186,7 +186,7 @@ func TestCalendarsAreToldOf(t *testing.T) {
 }
 
 // forge sends what Google would not, to a process that has a channel.
-func (r *rig) forge(web *app.App, s *store.Store, known fakegoogle.ChannelInfo) {
+func (r *rig) forge(web *app.App, s *sqlite.Store, known fakegoogle.ChannelInfo) {
 	r.t.Helper()
 	if got := r.notify(web, known.ID, jobs.ChannelToken("guess", ann), known.ResourceID); got != http.StatusForbidden {
 		r.t.Errorf("a guessed token = %d, want 403", got)

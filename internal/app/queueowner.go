@@ -8,13 +8,13 @@ import (
 	"os"
 	"time"
 
-	"headroom/config"
-	"headroom/internal/store"
-	"headroom/jobs"
-	"headroom/quota"
-
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
+	"headroom/quota"
 )
 
 const (
@@ -36,20 +36,20 @@ var queueOwnerScript = redis.NewScript(queueOwnerSource)
 type queueOwner struct {
 	redis *redis.Client
 	cfg   config.Config
-	store store.Identity
+	store sqlite.Identity
 	host  string
 	log   *zap.Logger
 }
 
 // owner is what Redis knows of the queues' owner.
 type owner struct {
-	store.Identity
+	sqlite.Identity
 	Host string
 	Seen int64         // when one of its processes was last seen, on the clock of Redis; -1: never
 	Age  time.Duration // since then
 }
 
-func newQueueOwner(ctx context.Context, rdb *redis.Client, cfg config.Config, s *store.Store, log *zap.Logger) (*queueOwner, error) {
+func newQueueOwner(ctx context.Context, rdb *redis.Client, cfg config.Config, s *sqlite.Store, log *zap.Logger) (*queueOwner, error) {
 	identity, err := s.Identity(ctx)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func newQueueOwner(ctx context.Context, rdb *redis.Client, cfg config.Config, s 
 }
 
 // connectQueues is [connect] for a command that puts tasks on the queues of a store.
-func connectQueues(ctx context.Context, cfg config.Config, s *store.Store, log *zap.Logger) (*clients, error) {
+func connectQueues(ctx context.Context, cfg config.Config, s *sqlite.Store, log *zap.Logger) (*clients, error) {
 	c, err := connect(ctx, cfg.Redis.URL, 1, log)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (q *queueOwner) refuse(o owner, why string) error {
 
 // write makes the store the owner of queues that have none, are its own already, or
 // belong to the store from. It returns any other owner.
-func (q *queueOwner) write(ctx context.Context, running bool, from store.Identity) (*owner, error) {
+func (q *queueOwner) write(ctx context.Context, running bool, from sqlite.Identity) (*owner, error) {
 	mark := "0"
 	if running {
 		mark = "1"
@@ -168,7 +168,7 @@ func (q *queueOwner) write(ctx context.Context, running bool, from store.Identit
 	text := func(i int) string { t, _ := reply[i].(string); return t }
 	number := func(i int) int64 { n, _ := reply[i].(int64); return n }
 	return &owner{
-		Identity: store.Identity{ID: text(1), Path: text(2), File: text(4)}, Host: text(3),
+		Identity: sqlite.Identity{ID: text(1), Path: text(2), File: text(4)}, Host: text(3),
 		Seen: number(5), Age: time.Duration(number(6)) * time.Millisecond,
 	}, nil
 }
@@ -207,7 +207,7 @@ func (q *queueOwner) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		now, err := q.write(ctx, true, store.Identity{})
+		now, err := q.write(ctx, true, sqlite.Identity{})
 		switch {
 		case err != nil:
 			q.log.Debug("use of the queues not noted in Redis", zap.Error(err))
@@ -238,7 +238,7 @@ func TakeQueues(ctx context.Context, cfg config.Config, log *zap.Logger) (err er
 	if _, owned := errors.AsType[*ownedError](err); !owned {
 		return err
 	}
-	now, askErr := q.write(ctx, false, store.Identity{})
+	now, askErr := q.write(ctx, false, sqlite.Identity{})
 	if askErr != nil || now == nil {
 		return askErr
 	}

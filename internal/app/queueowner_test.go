@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap/zaptest"
+
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/jobs"
-
-	"github.com/redis/go-redis/v9"
-	"go.uber.org/zap/zaptest"
 )
 
 // other is the rig's installation with another store.

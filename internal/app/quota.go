@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"headroom/config"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
-
-	"go.uber.org/zap"
 )
 
 // An UnknownNameError says that what was asked about does not exist.
@@ -28,7 +28,7 @@ func (e *UnknownNameError) Unwrap() error { return e.error }
 // needs no running process: it asks Redis and the store, and charges nothing.
 type QuotaReader struct {
 	projects map[string]quota.Project
-	store    *store.Store // nil while nothing has been stored
+	store    *sqlite.Store // nil while nothing has been stored
 	redis    *clients
 	ledger   *quota.Ledger
 	subject  subject

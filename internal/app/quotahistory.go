@@ -5,17 +5,17 @@ import (
 	"errors"
 	"slices"
 
-	"headroom/config"
-	"headroom/internal/store"
-	"headroom/quota"
-
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/store/sqlite"
+	"headroom/quota"
 )
 
 // QuotaHistory returns what was ever set of a project's quota settings, or of an
 // account's, the oldest first. The error is a [*RefusedError] when there is no
 // such project.
-func QuotaHistory(ctx context.Context, cfg config.Config, target string, log *zap.Logger) (history []store.Setting, err error) {
+func QuotaHistory(ctx context.Context, cfg config.Config, target string, log *zap.Logger) (history []sqlite.Setting, err error) {
 	scope, err := scopeOf(ctx, cfg, target, log)
 	if err != nil {
 		return nil, err

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"headroom/config"
-	"headroom/quota"
-
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"headroom/config"
+	"headroom/quota"
 )
 
 // openLedger makes a ledger for an operator's command. It asks Redis only when

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"headroom/config"
 	"headroom/jobs"
 	"headroom/quota"
-
-	"go.uber.org/zap"
 )
 
 // QuotaScope says for what settings hold.

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"headroom/config"
-	"headroom/internal/store"
-	"headroom/quota"
-
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/store/sqlite"
+	"headroom/quota"
 )
 
 // QuotaRequest is a change of the quota's settings that somebody asks for.
@@ -92,12 +92,12 @@ func SetQuota(ctx context.Context, cfg config.Config, r QuotaRequest, log *zap.L
 // write makes the change in the store, for all APIs or none.
 func (r QuotaRequest) write(ctx context.Context, cfg config.Config, ledger *quota.Ledger, scope QuotaScope, apis []string,
 	known map[string]uint32, log *zap.Logger) (all []QuotaAPISet, err error) {
-	s, err := store.Open(ctx, storeOptions(cfg, log))
+	s, err := sqlite.Open(ctx, storeOptions(cfg, log))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	_, err = s.ChangeSettings(ctx, scope.Project, apis, cmp.Or(r.Who, whoami()), known, func(now store.Setting, next uint32) (*store.SettingChange, error) {
+	_, err = s.ChangeSettings(ctx, scope.Project, apis, cmp.Or(r.Who, whoami()), known, func(now sqlite.Setting, next uint32) (*sqlite.SettingChange, error) {
 		a, err := r.edit(ledger, scope, now, next)
 		if err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func (r QuotaRequest) write(ctx context.Context, cfg config.Config, ledger *quot
 			return nil, nil
 		}
 		text, err := json.Marshal(a.live)
-		return &store.SettingChange{Change: a.text, Live: text}, err
+		return &sqlite.SettingChange{Change: a.text, Live: text}, err
 	})
 	return all, err
 }
@@ -115,7 +115,7 @@ func (r QuotaRequest) write(ctx context.Context, cfg config.Config, ledger *quot
 // edit makes the request's edits to what holds now. Settings that Redis has from
 // another store, or from this one before a backup was restored, give way to those
 // of this one even if the edits change nothing.
-func (r QuotaRequest) edit(ledger *quota.Ledger, scope QuotaScope, now store.Setting, next uint32) (QuotaAPISet, error) {
+func (r QuotaRequest) edit(ledger *quota.Ledger, scope QuotaScope, now sqlite.Setting, next uint32) (QuotaAPISet, error) {
 	a := QuotaAPISet{API: now.API, Revision: now.Revision}
 	live, err := liveOf(now)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"syscall"
 	"time"
 
-	"headroom/config"
-	"headroom/quota"
-
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/quota"
 )
 
 // minRedis is the oldest Redis that will do: Asynq uses ZRANGE BYSCORE.

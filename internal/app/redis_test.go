@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"headroom/config"
-	"headroom/internal/localredis"
-
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"headroom/config"
+	"headroom/internal/lab/localredis"
 )
 
 // oldRedis answers like a Redis of some version that knows PING, INFO and TIME only.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"headroom/config"
 	"headroom/jobs"
 	"headroom/quota"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // redisRefusals says in words what Redis says in one.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zaptest"
+
 	"headroom/internal/app"
 	"headroom/jobs"
-
-	"go.uber.org/zap/zaptest"
 )
 
 // TestABackfillWaitsWhileTheDiskIsFull: nothing that found no room is counted, the

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"headroom/config"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/scheduler"
 )
 
 // ScheduleLines lists the schedules as they hold for the accounts of a scope,
 // those with the same settings together.
-func ScheduleLines(ctx context.Context, cfg config.Config, s *store.Store, scope jobs.ScheduleScope, now time.Time) ([]jobs.ScheduleLine, error) {
+func ScheduleLines(ctx context.Context, cfg config.Config, s *sqlite.Store, scope jobs.ScheduleScope, now time.Time) ([]jobs.ScheduleLine, error) {
 	roll, err := scopedRoll(ctx, cfg, s, &scope)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func pausedBy(s scheduler.Standing) (by []string) {
 // scheduleWork is how the work stands that schedules ask for.
 type scheduleWork map[jobs.Schedule]map[string]jobs.ScheduleOutcome
 
-func workOf(ctx context.Context, s *store.Store, account string) (scheduleWork, error) {
+func workOf(ctx context.Context, s *sqlite.Store, account string) (scheduleWork, error) {
 	all, err := s.ScheduleOutcomes(ctx, account)
 	if err != nil {
 		return nil, err

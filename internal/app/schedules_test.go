@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zaptest"
+
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
-
-	"go.uber.org/zap/zaptest"
 )
 
 // slots reads the slots of a schedule, by account.
-func (r *rig) slots(s *store.Store, schedule jobs.Schedule) map[string]jobs.Slot {
+func (r *rig) slots(s *sqlite.Store, schedule jobs.Schedule) map[string]jobs.Slot {
 	r.t.Helper()
 	roll, err := s.ScheduleRoll(r.t.Context())
 	if err != nil {

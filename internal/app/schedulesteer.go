@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"headroom/config"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/scheduler"
 )
@@ -18,7 +18,7 @@ import (
 // scopedRoll reads what schedules run for, and leaves the accounts of the scope,
 // whose names it brings into the form of the store. The error is a
 // [jobs.ErrNotFound] that says what to do when there is no such account or tenant.
-func scopedRoll(ctx context.Context, cfg config.Config, s *store.Store, scope *jobs.ScheduleScope) (jobs.Roll, error) {
+func scopedRoll(ctx context.Context, cfg config.Config, s *sqlite.Store, scope *jobs.ScheduleScope) (jobs.Roll, error) {
 	if scope.Account != "" && scope.Tenant != "" {
 		return jobs.Roll{}, &RefusedError{errors.New("name an account or a tenant, not both")}
 	}
@@ -58,7 +58,7 @@ func someOf(names []string) string {
 
 // NextRuns lists the next n runs, by when they are due: of a schedule as it holds
 // for all or for an account, or of all schedules of an account.
-func NextRuns(ctx context.Context, cfg config.Config, s *store.Store, schedule jobs.Schedule, account string, now time.Time, n int) ([]jobs.ScheduledRun, error) {
+func NextRuns(ctx context.Context, cfg config.Config, s *sqlite.Store, schedule jobs.Schedule, account string, now time.Time, n int) ([]jobs.ScheduledRun, error) {
 	scope := jobs.ScheduleScope{Account: account}
 	roll, err := scopedRoll(ctx, cfg, s, &scope)
 	if err != nil {
@@ -104,7 +104,7 @@ var nothingToRun = map[jobs.Schedule]string{
 // RunScheduleNow asks for the work of a schedule now, paused or not, and leaves its
 // slots as they are. For an account of which there is nothing to ask for, the error
 // says why.
-func RunScheduleNow(ctx context.Context, cfg config.Config, s *store.Store, schedule jobs.Schedule, scope jobs.ScheduleScope, now time.Time) (jobs.ScheduleRun, error) {
+func RunScheduleNow(ctx context.Context, cfg config.Config, s *sqlite.Store, schedule jobs.Schedule, scope jobs.ScheduleScope, now time.Time) (jobs.ScheduleRun, error) {
 	roll, err := scopedRoll(ctx, cfg, s, &scope)
 	if err != nil {
 		return jobs.ScheduleRun{}, err
@@ -124,17 +124,17 @@ func RunScheduleNow(ctx context.Context, cfg config.Config, s *store.Store, sche
 }
 
 // PauseSchedule keeps a schedule from running for the accounts of a scope.
-func PauseSchedule(ctx context.Context, cfg config.Config, s *store.Store, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.SchedulePausing, error) {
+func PauseSchedule(ctx context.Context, cfg config.Config, s *sqlite.Store, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.SchedulePausing, error) {
 	return steerSchedule(ctx, cfg, s, schedule, scope, true)
 }
 
 // ResumeSchedule ends the pause of the same scope. What else pauses the schedule
 // for any of its accounts stays, and is named.
-func ResumeSchedule(ctx context.Context, cfg config.Config, s *store.Store, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.SchedulePausing, error) {
+func ResumeSchedule(ctx context.Context, cfg config.Config, s *sqlite.Store, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.SchedulePausing, error) {
 	return steerSchedule(ctx, cfg, s, schedule, scope, false)
 }
 
-func steerSchedule(ctx context.Context, cfg config.Config, s *store.Store, schedule jobs.Schedule, scope jobs.ScheduleScope, pause bool) (jobs.SchedulePausing, error) {
+func steerSchedule(ctx context.Context, cfg config.Config, s *sqlite.Store, schedule jobs.Schedule, scope jobs.ScheduleScope, pause bool) (jobs.SchedulePausing, error) {
 	roll, err := scopedRoll(ctx, cfg, s, &scope)
 	if err != nil {
 		return jobs.SchedulePausing{}, err
@@ -160,7 +160,7 @@ func steerSchedule(ctx context.Context, cfg config.Config, s *store.Store, sched
 
 // otherPauses names what pauses a schedule for accounts of a scope, besides the
 // scope's own pause.
-func otherPauses(ctx context.Context, cfg config.Config, s *store.Store, schedule jobs.Schedule, scope jobs.ScheduleScope) ([]string, error) {
+func otherPauses(ctx context.Context, cfg config.Config, s *sqlite.Store, schedule jobs.Schedule, scope jobs.ScheduleScope) ([]string, error) {
 	lines, err := ScheduleLines(ctx, cfg, s, scope, time.Now())
 	if err != nil {
 		return nil, err

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"headroom/internal/store"
-	"headroom/quota"
-
 	"go.uber.org/zap"
+
+	"headroom/internal/store/sqlite"
+	"headroom/quota"
 )
 
 // How often a process looks whether the ledger goes by the store's settings, and
@@ -25,14 +25,14 @@ const (
 // next decision; the publisher is for a Redis that has lost them, or did not
 // answer when they were changed. Where nothing was ever set it does nothing.
 type publisher struct {
-	store  *store.Store
+	store  *sqlite.Store
 	ledger *quota.Ledger
 	apis   map[[2]string]bool // project and API of which the ledger knows
 	log    *zap.Logger
 	told   map[[2]string]uint32 // revisions of Redis that the store does not know
 }
 
-func newPublisher(s *store.Store, ledger *quota.Ledger, projects map[string]quota.Project, log *zap.Logger) *publisher {
+func newPublisher(s *sqlite.Store, ledger *quota.Ledger, projects map[string]quota.Project, log *zap.Logger) *publisher {
 	p := &publisher{store: s, ledger: ledger, log: log.Named("settings"), apis: map[[2]string]bool{}, told: map[[2]string]uint32{}}
 	for name, project := range projects {
 		for _, list := range project.Lists {
@@ -78,7 +78,7 @@ func (p *publisher) look(ctx context.Context) {
 
 // compare publishes one project's settings for one API if the ledger goes by
 // older ones. Others of the same or a later revision come from another store.
-func (p *publisher) compare(ctx context.Context, s store.Setting) error {
+func (p *publisher) compare(ctx context.Context, s sqlite.Setting) error {
 	want, err := liveOf(s)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func sameLive(a, b quota.Live) bool {
 
 // liveOf reads what the store keeps of live settings. Nothing set is the zero
 // Live.
-func liveOf(s store.Setting) (quota.Live, error) {
+func liveOf(s sqlite.Setting) (quota.Live, error) {
 	var live quota.Live
 	if s.Revision == 0 {
 		return live, nil

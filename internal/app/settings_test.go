@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"headroom/config"
-	"headroom/internal/localredis"
-	"headroom/internal/store"
-	"headroom/quota"
-
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"headroom/config"
+	"headroom/internal/lab/localredis"
+	"headroom/internal/store/sqlite"
+	"headroom/quota"
 )
 
 // publishing is a publisher with a store and a Redis of its own.
@@ -32,7 +32,7 @@ func newPublishing(t *testing.T) publishing {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "headroom.db")})
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "headroom.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,9 +58,9 @@ func newPublishing(t *testing.T) publishing {
 // record writes a ceiling to the store alone.
 func (p publishing) record(project, api string, ceiling float64) {
 	p.t.Helper()
-	_, err := p.store.ChangeSettings(p.t.Context(), project, []string{api}, "ann", nil, func(_ store.Setting, next uint32) (*store.SettingChange, error) {
+	_, err := p.store.ChangeSettings(p.t.Context(), project, []string{api}, "ann", nil, func(_ sqlite.Setting, next uint32) (*sqlite.SettingChange, error) {
 		text, err := json.Marshal(live(next, ceiling))
-		return &store.SettingChange{Change: "ceiling", Live: text}, err
+		return &sqlite.SettingChange{Change: "ceiling", Live: text}, err
 	})
 	if err != nil {
 		p.t.Fatal(err)

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"headroom/config"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 // Steered is a job that somebody steered.
@@ -35,7 +35,7 @@ type TaskQueue interface {
 // allow what was asked for are left alone as long as one's does. The errors are
 // [jobs.ErrNotFound], and a [*jobs.StateError] where no state allows it.
 type Operator struct {
-	Store *store.Store
+	Store *sqlite.Store
 	Queue TaskQueue // Pause and Cancel do without
 	Log   *zap.Logger
 }
@@ -114,7 +114,7 @@ func (o Operator) put(ctx context.Context, job jobs.Job) {
 // id, which may also be that of a sync, or all of the account with that
 // address. The error is [jobs.ErrNotFound]
 // when there is none.
-func Backfills(ctx context.Context, s *store.Store, name string) ([]jobs.Job, error) {
+func Backfills(ctx context.Context, s *sqlite.Store, name string) ([]jobs.Job, error) {
 	if strings.HasPrefix(name, jobs.BackfillID("")) || strings.HasPrefix(name, jobs.SyncID("")) || strings.HasPrefix(name, jobs.CalendarID("")) {
 		job, err := s.Job(ctx, name)
 		if errors.Is(err, jobs.ErrNotFound) {

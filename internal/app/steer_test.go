@@ -4,14 +4,14 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap/zaptest"
+
+	"headroom/internal/app"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 const getMessage = "gmail.users.messages.get"
@@ -251,7 +251,7 @@ func TestStartingAgain(t *testing.T) {
 }
 
 // fail lets a job fail in a worker's hands.
-func fail(t *testing.T, s *store.Store, j jobs.Job) {
+func fail(t *testing.T, s *sqlite.Store, j jobs.Job) {
 	t.Helper()
 	j, err := s.Claim(t.Context(), j.Ref(), time.Minute)
 	if err != nil {

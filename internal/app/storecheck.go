@@ -6,15 +6,15 @@ import (
 	"maps"
 	"slices"
 
-	"headroom/config"
-	"headroom/internal/store"
-
 	"go.uber.org/zap"
+
+	"headroom/config"
+	"headroom/internal/store/sqlite"
 )
 
 // StoreCheck is what a check of the store has found, and what its repair has done.
 type StoreCheck struct {
-	store.Checked
+	sqlite.Checked
 	Repair *StoreRepair `json:"repair,omitempty"`
 }
 
@@ -60,8 +60,8 @@ func CheckStore(ctx context.Context, cfg config.Config, repair bool, log *zap.Lo
 	return c, err
 }
 
-func (r *StoreRepair) fetchAgain(ctx context.Context, cfg config.Config, s *store.Store, c store.Checked, log *zap.Logger) (err error) {
-	lost := map[string][]store.LostBody{}
+func (r *StoreRepair) fetchAgain(ctx context.Context, cfg config.Config, s *sqlite.Store, c sqlite.Checked, log *zap.Logger) (err error) {
+	lost := map[string][]sqlite.LostBody{}
 	for _, b := range slices.Concat(c.Missing, c.Damaged) {
 		lost[b.Account] = append(lost[b.Account], b)
 	}

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zaptest"
+
 	"headroom/internal/app"
 	"headroom/jobs"
-
-	"go.uber.org/zap/zaptest"
 )
 
 // blobPath is where the raw bytes of a message are.

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hibiken/asynq"
+	"go.uber.org/zap"
+
 	"headroom/config"
-	"headroom/internal/store"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
 	"headroom/scheduler"
-
-	"github.com/hibiken/asynq"
-	"go.uber.org/zap"
 )
 
 // syncQueue is where slices of live syncs go.
@@ -89,7 +89,7 @@ type noSyncError struct{ error }
 func (e *noSyncError) Unwrap() error { return e.error }
 
 // startSync is [StartSync] where the store and Redis are open.
-func startSync(ctx context.Context, cfg config.Config, s *store.Store, redis *clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
+func startSync(ctx context.Context, cfg config.Config, s *sqlite.Store, redis *clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
 	asked.Job, asked.Started, err = s.StartSync(ctx, email)
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):

@@ -13,19 +13,19 @@ import (
 	"testing"
 	"time"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zaptest"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 // sync asks for a live sync and waits until it has ended, half a minute at most. One
 // that began by itself, as after a backfill, is waited for first.
-func (r *rig) sync(s *store.Store) jobs.Job {
+func (r *rig) sync(s *sqlite.Store) jobs.Job {
 	r.t.Helper()
 	for range 3 {
 		asked, err := app.StartSync(r.t.Context(), r.cfg, ann, zaptest.NewLogger(r.t))
@@ -42,7 +42,7 @@ func (r *rig) sync(s *store.Store) jobs.Job {
 }
 
 // synced waits until the sync of an epoch, or a later one, has ended.
-func (r *rig) synced(s *store.Store, epoch int64) jobs.Job {
+func (r *rig) synced(s *sqlite.Store, epoch int64) jobs.Job {
 	r.t.Helper()
 	var last jobs.Job
 	for range 1500 {
@@ -58,7 +58,7 @@ func (r *rig) synced(s *store.Store, epoch int64) jobs.Job {
 }
 
 // backfilled waits for the backfill and for the sync that follows it.
-func (r *rig) backfilled(s *store.Store) {
+func (r *rig) backfilled(s *sqlite.Store) {
 	r.t.Helper()
 	r.wait(s, "ended", terminal)
 	for range 500 {
@@ -72,7 +72,7 @@ func (r *rig) backfilled(s *store.Store) {
 }
 
 // equal checks that the store shows what the mailbox does: ids, bytes and labels.
-func (r *rig) equal(s *store.Store) {
+func (r *rig) equal(s *sqlite.Store) {
 	r.t.Helper()
 	r.arrived(s)
 	want, got := map[string]string{}, map[string]string{}

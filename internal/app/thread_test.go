@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zaptest"
+
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
-
-	"go.uber.org/zap/zaptest"
 )
 
 const (
@@ -138,7 +138,7 @@ func TestFullLosesNothing(t *testing.T) {
 }
 
 // full checks that all messages are stored in format full, with so many attachments.
-func (r *rig) full(s *store.Store, messages, attachments int) {
+func (r *rig) full(s *sqlite.Store, messages, attachments int) {
 	r.t.Helper()
 	all, err := s.Messages(r.t.Context(), ann, "", 0)
 	if err != nil || len(all) != messages {
@@ -179,7 +179,7 @@ func (r *rig) full(s *store.Store, messages, attachments int) {
 }
 
 // content reads what format full has brought of a message.
-func (r *rig) content(s *store.Store, id, part string) []byte {
+func (r *rig) content(s *sqlite.Store, id, part string) []byte {
 	r.t.Helper()
 	from, err := app.OpenFull(r.t.Context(), r.cfg, s, ann, id, part)
 	if err != nil {
@@ -245,7 +245,7 @@ func TestOversizeMessagesKeepTheirMetadata(t *testing.T) {
 
 // ranFiltered is [rig.filtered] with a process of its own, which has the settings as
 // they are now.
-func (r *rig) ranFiltered(s *store.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
+func (r *rig) ranFiltered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
 	r.t.Helper()
 	end := make(chan struct{})
 	wait := r.runUntil(end)

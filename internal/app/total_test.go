@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"headroom/internal/app"
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
 

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/app"
-	"headroom/jobs"
-
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+
+	"headroom/internal/app"
+	"headroom/jobs"
 )
 
 // TestTasksDeliveredTwiceCountOnce: the queue delivers every slice twice and more, at

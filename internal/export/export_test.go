@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/export"
-	"headroom/internal/fakegoogle"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"github.com/google/go-cmp/cmp"
+
+	"headroom/internal/export"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 const ann = "ann@example.com"
@@ -32,7 +32,7 @@ var received = time.Date(2026, 1, 9, 7, 8, 9, 0, time.UTC)
 // mailbox is a store that holds raw messages by id, and the options to export it.
 type mailbox struct {
 	export.Options
-	store *store.Store
+	store *sqlite.Store
 	blobs string
 }
 
@@ -40,7 +40,7 @@ type mailbox struct {
 func stored(t *testing.T, raw map[string]string) mailbox {
 	t.Helper()
 	ctx, dir := t.Context(), t.TempDir()
-	s, err := store.Open(ctx, store.Options{Path: filepath.Join(dir, "headroom.db")})
+	s, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "headroom.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/api/googleapi"
 
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 	"headroom/quota"
 )

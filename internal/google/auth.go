@@ -11,11 +11,10 @@ import (
 	"strings"
 	"sync"
 
+	"go.uber.org/zap"
 	"golang.org/x/oauth2"
 	oauthgoogle "golang.org/x/oauth2/google"
 	"golang.org/x/oauth2/jwt"
-
-	"go.uber.org/zap"
 )
 
 // authTransport gives every request the account's token, and a refused token

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 	"headroom/quota"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 	"headroom/quota"
 )

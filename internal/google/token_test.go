@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"headroom/internal/fakegoogle"
+	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
 

@@ -21,17 +21,17 @@ var may = map[string][]string{
 	"internal/agenda":     {"internal/lenient", "jobs"},
 	"internal/api":        {"internal/agenda", "jobs"},
 	"internal/app":        anything,
-	"internal/bench":      anything,
-	"internal/demo":       anything,
+	"internal/lab/bench":      anything,
+	"internal/lab/demo":       anything,
 	"internal/deploytest": nil,
 	"internal/export":     {"internal/agenda", "jobs"},
-	"internal/fakegoogle": nil, // the judge shares nothing with the judged
+	"internal/lab/fakegoogle": nil, // the judge shares nothing with the judged
 	"internal/google":     {"internal/lenient", "jobs", "quota"},
 	"internal/layers":     nil,
 	"internal/lenient":    nil,
-	"internal/localredis": nil,
+	"internal/lab/localredis": nil,
 	"internal/push":       {"jobs"},
-	"internal/store":      {"jobs"},
+	"internal/store/sqlite":      {"jobs"},
 	"internal/term":       nil,
 	"internal/web":        {"internal/term", "jobs"},
 	"jobs":                nil,
@@ -41,7 +41,7 @@ var may = map[string][]string{
 }
 
 // testsToo lists the packages whose tests are held to the same rule.
-var testsToo = []string{"internal/fakegoogle"}
+var testsToo = []string{"internal/lab/fakegoogle"}
 
 // apart lists pairs that never import each other, tests included: they meet in
 // the store and the queue only.

@@ -15,12 +15,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headroom/jobs"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"headroom/jobs"
 )
 
 // Where pushes come in.

@@ -14,16 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/fakegoogle"
-	"headroom/internal/localredis"
-	"headroom/internal/push"
-	"headroom/internal/store"
-	"headroom/jobs"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap/zaptest"
+
+	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/localredis"
+	"headroom/internal/push"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
 )
 
 const ann = "ann@example.com"
@@ -34,7 +34,7 @@ type rig struct {
 	t        *testing.T
 	fake     *fakegoogle.Server
 	push     fakegoogle.Push
-	store    *store.Store
+	store    *sqlite.Store
 	redis    *redis.Client
 	handler  *push.Handler
 	registry *prometheus.Registry
@@ -48,7 +48,7 @@ func newRig(t *testing.T) *rig {
 	}}
 	r.fake = signer(t)
 	var err error
-	if r.store, err = store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "headroom.db")}); err != nil {
+	if r.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "headroom.db")}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.store.Close() })

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"headroom/internal/term"
-	"headroom/jobs"
-
 	"github.com/dustin/go-humanize"
 	"go.uber.org/zap"
+
+	"headroom/internal/term"
+	"headroom/jobs"
 )
 
 // indexJobs is how many jobs the index shows, the newest first.

@@ -18,13 +18,13 @@ import (
 	"syscall"
 	"time"
 
-	"headroom/jobs"
-
 	"github.com/hibiken/asynqmon"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"headroom/jobs"
 )
 
 // queuesPath is where Asynqmon stands.

@@ -13,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/web"
-	"headroom/jobs"
-
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/hibiken/asynq"
@@ -23,6 +20,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
+
+	"headroom/internal/web"
+	"headroom/jobs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

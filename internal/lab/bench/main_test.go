@@ -1,0 +1,36 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"headroom/internal/app"
+	"headroom/internal/lab/localredis"
+	"headroom/quota"
+)
+
+var realRedis *localredis.Server
+
+func TestMain(m *testing.M) {
+	app.RouteRedisLog(zap.NewNop())
+	var err error
+	realRedis, err = localredis.Start(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "these tests need a redis-server:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	realRedis.Stop()
+	os.Exit(code)
+}
+
+func newClient(t *testing.T) *redis.Client {
+	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: realRedis.Addr}))
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}

@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"headroom/internal/lab/fakegoogle"
+)
+
+// dealtMessage is one message as it was put into a mailbox of the fake.
+type dealtMessage struct {
+	account, id string
+	sha256      string // of the bytes in the input
+}
+
+// deal makes the fake Google, and deals the mail among its mailboxes.
+func deal(o Options) (*fakegoogle.Server, map[string]dealtMessage, error) {
+	fake, err := fakegoogle.New(fakegoogle.Options{Prices: o.Prices, Meter: o.Meter, Scale: o.Scale, Log: o.Log})
+	if err != nil {
+		return nil, nil, err
+	}
+	boxes := make([]*fakegoogle.Mailbox, len(accounts))
+	for i, email := range accounts {
+		boxes[i] = fake.AddMailbox(email)
+	}
+	dealt := map[string]dealtMessage{}
+	put := func(i int, raw []byte) {
+		box := boxes[i%len(boxes)]
+		sum := sha256.Sum256(raw)
+		m := dealtMessage{account: box.Email(), id: box.Add(raw), sha256: hex.EncodeToString(sum[:])}
+		dealt[m.account+" "+m.id] = m
+	}
+	if o.Mail == "" {
+		i := 0
+		for raw := range fakegoogle.Generate(1, messagesPerAccount*len(accounts)) {
+			put(i, raw)
+			i++
+		}
+		return fake, dealt, nil
+	}
+	messages, err := fakegoogle.ReadMailbox(o.Mail)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w; give --mbox an mbox file, or a folder of mbox and eml files", err)
+	}
+	if len(messages) == 0 {
+		return nil, nil, fmt.Errorf("no message in %s; give an mbox file, or a folder of mbox and eml files", o.Mail)
+	}
+	for i, raw := range messages {
+		put(i, raw)
+	}
+	return fake, dealt, nil
+}
+
+// newRunID names a run, so that runs that share a Redis do not meet.
+func newRunID() (string, error) {
+	b := make([]byte, 4)
+	if _, err := rand.Read(b); err != nil {
+		return "", fmt.Errorf("name the run: %w", err)
+	}
+	return hex.EncodeToString(b), nil
+}

@@ -1,0 +1,147 @@
+package fakegoogle_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"headroom/internal/lab/fakegoogle"
+)
+
+func TestSplitMbox(t *testing.T) {
+	const sep = "From ann@example.com  Mon Mar  2 10:00:00 2026\n"
+	for _, test := range []struct {
+		name, mbox string
+		want       []string
+	}{
+		{"empty", "", nil},
+		{"one", sep + "A: b\n\nbody\n\n", []string{"A: b\n\nbody\n\n"}},
+		{"two", sep + "A: b\n\nbody\n\n" + sep + "C: d\n", []string{"A: b\n\nbody\n\n", "C: d\n"}},
+		{"line ends", "From a b at example.com  Tue Dec 31 23:59:59 2002\r\nA: b\r\n\r\nx\r\n", []string{"A: b\r\n\r\nx\r\n"}},
+		{"one space", "From MAILER-DAEMON Thu Sep 18 17:54:04 2008\nx\n", []string{"x\n"}},
+		{"body lines", sep + "\nFrom here to there\nFrom Mon Mar\n>From x\n", []string{"\nFrom here to there\nFrom Mon Mar\n>From x\n"}},
+		{"indented", sep + " " + sep, []string{" " + sep}},
+		{"no separator", "From Russia with love\nA: b\n", []string{"From Russia with love\nA: b\n"}},
+		{"before the first", "lost\n" + sep + "A: b\n", []string{"lost\n", "A: b\n"}},
+		{"blank before the first", "\n\n" + sep + "A: b\n", []string{"A: b\n"}},
+		{"nothing after", "x\n" + sep[:len(sep)-1], []string{"x\n", ""}},
+		{"empty between", sep + sep + "x\n", []string{"", "x\n"}},
+	} {
+		var got []string
+		for _, m := range fakegoogle.SplitMbox([]byte(test.mbox)) {
+			got = append(got, string(m))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestReadMailboxOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	const sep = "From ann@example.com  Mon Mar  2 10:00:00 2026\n"
+	for name, content := range map[string]string{
+		"b.mbox": sep + "1\n" + sep + "2\n", "a.eml": sep + "whole\n", "c/d.EML": "", "e.mbox.txt": "3\n",
+		"MANIFEST.json": "{}", ".hidden": "x", "README.md": "x",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := fakegoogle.ReadMailbox(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]byte{[]byte(sep + "whole\n"), []byte("1\n"), []byte("2\n"), {}, []byte("3\n")}
+	if !slices.EqualFunc(got, want, bytes.Equal) {
+		t.Errorf("ReadMailbox = %q, want %q", got, want)
+	}
+	if _, err := fakegoogle.ReadMailbox(t.TempDir()); err == nil {
+		t.Error("an empty folder was read without an error")
+	}
+	server, err := fakegoogle.New(fakegoogle.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range [][2]string{{ann, filepath.Join(dir, "none")}, {ann, "generate:x"}, {ann, "generate:-1"}, {"ann", dir}, {"@example.com", dir}} {
+		if err := server.Load(bad[0], bad[1]); err == nil {
+			t.Errorf("Load(%q, %q) = nil", bad[0], bad[1])
+		}
+	}
+	if server.Mailbox(ann) != nil {
+		t.Error("a failed Load made a mailbox")
+	}
+}
+
+// testdata returns a folder of the shared test data, or skips.
+func testdata(t *testing.T, name string) string {
+	t.Helper()
+	root := os.Getenv("HEADROOM_TESTDATA")
+	if root == "" {
+		root = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	path := filepath.Join(root, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no test data at %s: set HEADROOM_TESTDATA to the folder that holds %s", path, name)
+	}
+	return path
+}
+
+func TestOrdinaryMailHas1022Messages(t *testing.T) {
+	messages, err := fakegoogle.ReadMailbox(testdata(t, "mail/ordinary"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(messages) != 1022 {
+		t.Errorf("%d messages, want 1022", len(messages))
+	}
+}
+
+func TestNastyMailIsServedInEveryFormat(t *testing.T) {
+	dir := testdata(t, "mail/nasty")
+	server, url := start(t, fakegoogle.Options{UserLimit: 1e9, ProjectLimit: 1e9})
+	if err := server.Load(ann, dir); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]int{}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have[hash(b)]++
+	}
+	users := client(t, url, ann)
+	messages := server.Mailbox(ann).Messages()
+	for _, m := range messages {
+		for _, format := range []string{"full", "metadata", "minimal"} {
+			if got, err := users.Messages.Get("me", m.ID).Format(format).Do(); err != nil || got.SizeEstimate != int64(m.Size) {
+				t.Errorf("%s as %s: %v", m.SHA256, format, err)
+			}
+		}
+		got, err := users.Messages.Get("me", m.ID).Format("raw").Do()
+		if err != nil {
+			t.Errorf("raw %s: %v", m.SHA256, err)
+			continue
+		}
+		have[hash(raw(t, got))]--
+	}
+	for sum, n := range have {
+		if n != 0 {
+			t.Errorf("%s: %d files not served, want 0", sum, n)
+		}
+	}
+	if len(messages) != len(files) {
+		t.Errorf("%d messages of %d files", len(messages), len(files))
+	}
+}

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package store
-
-import "os"
-
-func fileOf(os.FileInfo) string { return "" }

@@ -1,0 +1,111 @@
+package sqlite_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
+)
+
+// withAnn returns a store that knows ann.
+func withAnn(t *testing.T) *sqlite.Store {
+	t.Helper()
+	s := fresh(t)
+	if err := s.AddAccount(t.Context(), jobs.Account{Email: ann, Project: "prod"}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// contender returns the one live backfill.
+func contender(t *testing.T, s *sqlite.Store) jobs.Contender {
+	t.Helper()
+	all := must[[]jobs.Contender](t)(s.Contenders(t.Context()))
+	if len(all) != 1 {
+		t.Fatalf("%d contenders, want 1", len(all))
+	}
+	return all[0]
+}
+
+// TestPlaces takes a backfill through its places: it waits for one, has it from
+// slice to slice, and gives it back with the slice in which another's turn came.
+func TestPlaces(t *testing.T) {
+	s, ctx := withAnn(t), t.Context()
+	job, _, err := s.StartBackfill(ctx, ann, jobs.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := jobs.Contender{Job: job.ID, Account: ann, Project: "prod", Tenant: "example.com", Place: jobs.PlaceWanted}
+	if diff := cmp.Diff(want, contender(t, s)); diff != "" {
+		t.Errorf("started (-want +got):\n%s", diff)
+	}
+	job = must[jobs.Job](t)(s.SetPlace(ctx, job.ID, jobs.PlaceWanted, jobs.PlaceHeld))
+	if _, err := s.SetPlace(ctx, job.ID, jobs.PlaceWanted, jobs.PlaceHeld); !errors.Is(err, jobs.ErrStale) {
+		t.Errorf("a second scheduler gave it a place too: %v", err)
+	}
+	job = must[jobs.Job](t)(s.Claim(ctx, job.Ref(), time.Minute))
+	if err := s.Charge(ctx, job.Ref(), 120); err != nil {
+		t.Fatal(err)
+	}
+	job = must[jobs.Job](t)(s.EndSlice(ctx, job.Ref()))
+	if job.Place != jobs.PlaceHeld || job.Units != 120 {
+		t.Errorf("after a slice: place %q, %d units; want it to keep its place", job.Place, job.Units)
+	}
+	for _, end := range []struct {
+		name  string
+		of    func(jobs.TaskRef) (jobs.Job, error)
+		state jobs.State
+	}{
+		{"its end", func(ref jobs.TaskRef) (jobs.Job, error) { return s.EndSlice(ctx, ref) }, jobs.Queued},
+		{"a wait", func(ref jobs.TaskRef) (jobs.Job, error) {
+			return s.Park(ctx, ref, jobs.Park{For: "quota", Until: time.Now().Add(time.Minute), Refused: true})
+		}, jobs.Waiting},
+	} {
+		job = must[jobs.Job](t)(s.Claim(ctx, job.Ref(), time.Minute))
+		must[jobs.Job](t)(s.SetPlace(ctx, job.ID, jobs.PlaceHeld, jobs.PlaceYields))
+		job = must[jobs.Job](t)(end.of(job.Ref()))
+		if job.Place != jobs.PlaceWanted || job.State != end.state {
+			t.Errorf("a slice that yields, at %s: place %q, %s; want it to wait for a place, %s", end.name, job.Place, job.State, end.state)
+		}
+		if c := contender(t, s); c.WaitUntil.IsZero() != (end.state != jobs.Waiting) {
+			t.Errorf("at %s: waits until %s", end.name, c.WaitUntil)
+		}
+	}
+	if err := s.Charge(ctx, job.Ref(), 1); !errors.Is(err, jobs.ErrStale) {
+		t.Errorf("charged by nobody's slice: %v", err)
+	}
+	must[jobs.Job](t)(s.SetPlace(ctx, job.ID, jobs.PlaceWanted, jobs.PlaceHeld))
+	if _, _, err := s.Cancel(ctx, job.ID); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Contenders(ctx); err != nil || len(all) != 0 {
+		t.Errorf("a cancelled job contends: %+v, %v", all, err)
+	}
+}
+
+func TestTenantsAndClasses(t *testing.T) {
+	s, ctx := withAnn(t), t.Context()
+	for _, step := range []struct {
+		tenant, class         *string
+		wantTenant, wantClass string
+	}{
+		{nil, nil, "example.com", ""},
+		{new("acme"), nil, "acme", ""},
+		{nil, new("urgent"), "acme", "urgent"},
+		{new(""), new(""), "example.com", ""},
+	} {
+		if err := s.AssignAccount(ctx, ann, step.tenant, step.class); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := s.Account(ctx, ann); err != nil || a.Tenant != step.wantTenant || a.Class != step.wantClass {
+			t.Errorf("tenant %q, class %q; want %q and %q", a.Tenant, a.Class, step.wantTenant, step.wantClass)
+		}
+	}
+	if err := s.AssignAccount(ctx, "nobody@example.com", new("t"), nil); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("nobody's tenant: %v, want ErrNotFound", err)
+	}
+}

@@ -1,0 +1,310 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"headroom/jobs"
+)
+
+// BeginSync says that the owner of a sync is about to read the history, which
+// answers whatever sync was asked for before, and returns the cursor to begin at.
+func (s *Store) BeginSync(ctx context.Context, ref jobs.TaskRef) (c jobs.Cursor, err error) {
+	_, err = s.owned(ctx, ahead, ref, "begin sync", func(ctx context.Context, x *tx, r *row) (err error) {
+		if c, err = x.cursor(ctx, r.Account); err != nil {
+			return err
+		}
+		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0, begun_at = ? WHERE account = ?", x.now, r.Account)
+		return err
+	})
+	return c, err
+}
+
+// ApplyHistory writes a page of the history to the rows that it tells of, and
+// moves the cursor behind it, in one transaction. A change that a row has seen
+// already leaves it as it is. Of a message that is not stored yet a stub keeps
+// what the change says until the body comes; a message that was added is put on
+// the job's own list, to be fetched, and one that was deleted is taken off every
+// list. A page that worked ends the need to reconcile, unless the cursor has left a
+// gap behind it.
+func (s *Store) ApplyHistory(ctx context.Context, ref jobs.TaskRef, page jobs.HistoryPage) (jobs.Job, error) {
+	return s.owned(ctx, inLine, ref, "apply history", func(ctx context.Context, x *tx, r *row) error {
+		c, err := x.cursor(ctx, r.Account)
+		if err != nil {
+			return err
+		}
+		m := &merger{tx: x, row: r, spamTrash: c.SpamTrash}
+		at := c.HistoryID
+		for _, record := range page.Records {
+			if err := m.record(ctx, record); err != nil {
+				return fmt.Errorf("history record %d: %w", record.ID, err)
+			}
+			at = max(at, record.ID)
+		}
+		if page.Next == "" {
+			at = max(at, page.HistoryID)
+		}
+		if at > c.HistoryID {
+			r.Refusals, r.Failures = 0, 0
+		}
+		c = c.Recover()
+		c.HistoryID = at
+		return x.saveCursor(ctx, c)
+	})
+}
+
+// wantedAtOnce bounds how many missing bodies one transaction puts on the list.
+const wantedAtOnce = 500
+
+// EndSync says that the history was read to its end. The job is not done with while
+// the mailbox is to be read as a whole besides. Once a backfill of the
+// whole mailbox is complete, the bodies that nothing else will bring are put on
+// the job's list; it is not done, and must be called again, while there are more
+// of these.
+func (s *Store) EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, done bool, err error) {
+	job, err = s.owned(ctx, inLine, ref, "end sync", func(ctx context.Context, x *tx, r *row) error {
+		ids, err := x.missing(ctx, r)
+		if err != nil {
+			return err
+		}
+		if _, err := x.addItems(ctx, r, jobs.Page{IDs: ids}); err != nil {
+			return err
+		}
+		if done = len(ids) < wantedAtOnce; !done {
+			return nil
+		}
+		c, err := x.cursor(ctx, r.Account)
+		if err != nil {
+			return err
+		}
+		r.Checkpoint.Listed = !c.Due(fromMillis(x.now))
+		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET synced_at = ? WHERE account = ?", x.now, r.Account)
+		return err
+	})
+	return job, done, err
+}
+
+// missing returns ids of stubs that are on no list of the job's, unless a
+// backfill is there to bring them.
+func (x *tx) missing(ctx context.Context, r *row) ([]string, error) {
+	for _, id := range wholeBackfills(r.Account) {
+		var state jobs.State
+		err := x.QueryRowContext(ctx, "SELECT state FROM jobs WHERE id = ?", id).Scan(&state)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, err
+		}
+		if err == nil && (state == jobs.Completed || state == jobs.CompletedWithFailures) {
+			return x.ids(ctx, `SELECT id FROM messages AS m WHERE account = ? AND stub = 2
+				AND NOT EXISTS (SELECT 1 FROM items WHERE job = ? AND items.id = m.id) LIMIT ?`, r.Account, r.num, wantedAtOnce)
+		}
+	}
+	return nil, nil
+}
+
+// wholeBackfills are the ids that a backfill of a whole mailbox can have.
+func wholeBackfills(email string) []string {
+	var ids []string
+	for _, format := range jobs.Formats {
+		for _, spam := range []bool{false, true} {
+			ids = append(ids, jobs.Filter{Format: format, SpamTrash: spam}.BackfillID(email))
+		}
+	}
+	return ids
+}
+
+func (x *tx) ids(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := x.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+// merger writes what a mailbox's history says to the message rows.
+type merger struct {
+	*tx
+	row       *row
+	spamTrash bool // bodies of spam and trash are wanted
+}
+
+// record applies one record, message by message.
+func (m *merger) record(ctx context.Context, record jobs.HistoryRecord) error {
+	var order []string
+	changes := map[string][]jobs.Change{}
+	for _, c := range record.Changes {
+		if changes[c.ID] == nil {
+			order = append(order, c.ID)
+		}
+		changes[c.ID] = append(changes[c.ID], c)
+	}
+	for _, id := range order {
+		if err := m.message(ctx, record.ID, id, changes[id]); err != nil {
+			return fmt.Errorf("message %q: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// message applies what one record says of one message.
+func (m *merger) message(ctx context.Context, record uint64, id string, changes []jobs.Change) error {
+	v, err := m.version(ctx, id)
+	if err != nil || v.found && v.history >= record {
+		return err
+	}
+	added := false
+	for _, c := range changes {
+		added = added || c.Kind == jobs.MessageAdded
+		v.apply(c)
+	}
+	v.history = record
+	if err := m.saveVersion(ctx, id, &v); err != nil {
+		return err
+	}
+	switch {
+	case v.deleted:
+		return settleAll(ctx, m.tx, m.row, id, jobs.ItemGone)
+	case added && v.stub == stubWanted:
+		_, err := m.addItems(ctx, m.row, jobs.Page{IDs: []string{id}})
+		return err
+	}
+	return nil
+}
+
+// The values of the column stub.
+const (
+	notStub      = iota // nothing is missing, or a backfill has the rest to bring
+	stubUnwanted        // in spam or trash, or deleted
+	stubWanted          // its body has yet to come
+)
+
+// version is what decides which of two accounts of a message is newer.
+type version struct {
+	found   bool
+	thread  string
+	history uint64
+	labels  []string
+	deleted bool
+	stub    int
+}
+
+func (m *merger) version(ctx context.Context, id string) (version, error) {
+	var v version
+	var history, deleted int64
+	err := m.QueryRowContext(ctx, "SELECT thread_id, history_id, labels, deleted_at, stub FROM messages WHERE account = ? AND id = ?",
+		m.row.Account, id).Scan(&v.thread, &history, jsonText{&v.labels}, &deleted, &v.stub)
+	if errors.Is(err, sql.ErrNoRows) {
+		return version{stub: stubWanted}, nil
+	}
+	v.found, v.history, v.deleted = true, uint64(history), deleted != 0
+	return v, err
+}
+
+// apply makes v what it is after a change. The record's own list of labels
+// comes first, since it is complete; what it says was added or removed holds in
+// any case.
+func (v *version) apply(c jobs.Change) {
+	if c.ThreadID != "" {
+		v.thread = c.ThreadID
+	}
+	if c.Labels != nil {
+		v.labels = slices.Clone(c.Labels)
+	}
+	switch c.Kind {
+	case jobs.MessageAdded:
+		v.deleted = false
+	case jobs.MessageDeleted:
+		v.deleted = true
+	case jobs.LabelsAdded:
+		v.labels = append(v.labels, c.Changed...)
+		if v.stub != notStub { // its tombstone may be there because a get came too early
+			v.deleted = false
+		}
+	case jobs.LabelsRemoved:
+		v.labels = slices.DeleteFunc(v.labels, func(l string) bool { return slices.Contains(c.Changed, l) })
+	}
+	slices.Sort(v.labels)
+	v.labels = slices.Compact(v.labels)
+}
+
+// A tombstone keeps the row, and the body if there is one.
+const upsertVersion = `INSERT INTO messages (account, id, thread_id, history_id, labels, deleted_at, stub,
+		internal_date, size, sha256, subject, parse_status, parse_error)
+	VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, '', '', '', '')
+	ON CONFLICT (account, id) DO UPDATE SET history_id = excluded.history_id, labels = excluded.labels,
+		deleted_at = excluded.deleted_at, stub = excluded.stub`
+
+// saveVersion writes a version down, and decides whether a stub's body is wanted.
+func (m *merger) saveVersion(ctx context.Context, id string, v *version) error {
+	if v.labels == nil {
+		v.labels = []string{}
+	}
+	labels, err := json.Marshal(v.labels)
+	if err != nil {
+		return fmt.Errorf("encode labels: %w", err)
+	}
+	var deletedAt int64
+	if v.deleted {
+		deletedAt = m.now
+	}
+	if v.stub != notStub {
+		v.stub = stubWanted
+		if v.deleted || !m.spamTrash && (slices.Contains(v.labels, "SPAM") || slices.Contains(v.labels, "TRASH")) {
+			v.stub = stubUnwanted
+		}
+	}
+	_, err = m.ExecContext(ctx, upsertVersion, m.row.Account, id, v.thread, int64(v.history), string(labels), deletedAt, v.stub)
+	return err
+}
+
+// settleAll gives a message's items that nobody is done with, of whichever job of the account, an
+// outcome that the work on r has found out: nobody needs to fetch them any more.
+//
+// A body counts only for jobs that bring the same.
+func settleAll(ctx context.Context, x *tx, r *row, id string, outcome jobs.Outcome) error {
+	rows, err := x.QueryContext(ctx, `UPDATE items SET state = ?, not_before = 0 WHERE id = ? AND state IN ('pending', 'noted')
+		AND job IN (SELECT num FROM jobs WHERE account = ? AND (? OR (filter LIKE '%"format":"full"%') = ?)) RETURNING job`,
+		outcome, id, r.Account, outcome == jobs.ItemGone, r.Filter.Format == jobs.FormatFull)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var settled []int64
+	for rows.Next() {
+		var num int64
+		if err := rows.Scan(&num); err != nil {
+			return err
+		}
+		settled = append(settled, num)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	column, own := "known", &r.Progress.Known
+	if outcome == jobs.ItemGone {
+		column, own = "gone", &r.Progress.Gone
+	}
+	for _, num := range settled {
+		if num == r.num {
+			*own++ // saved with the row
+		} else if _, err := x.ExecContext(ctx, "UPDATE jobs SET "+column+" = "+column+" + 1 WHERE num = ?", num); err != nil {
+			return err
+		}
+		if _, err := x.ExecContext(ctx, "DELETE FROM failures WHERE job = ? AND id = ?", num, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"headroom/jobs"
+)
+
+const selectMessage = `SELECT account, id, thread_id, history_id, internal_date, labels, size, sha256,
+	subject, parse_status, parse_error, deleted_at, stub, full_sha256, full_size FROM messages `
+
+// stored is the condition for a message that is there and has been read. Tombstones and
+// stubs of live sync are not.
+const stored = "deleted_at = 0 AND stub = 0"
+
+// Message returns the row of one stored message, or [jobs.ErrNotFound], also when
+// it was deleted.
+func (s *Store) Message(ctx context.Context, account, id string) (jobs.Message, error) {
+	m, err := s.Trace(ctx, account, id)
+	if err == nil && (m.Stub || !m.DeletedAt.IsZero()) {
+		return jobs.Message{}, fmt.Errorf("message %q of %s: %w", id, account, jobs.ErrNotFound)
+	}
+	if err != nil {
+		return m, err
+	}
+	if m.FullSHA256 != "" {
+		if m.Attachments, err = s.Attachments(ctx, m.Account, m.ID); err != nil {
+			return m, err
+		}
+	}
+	one := []jobs.Message{m}
+	err = s.nameLabels(ctx, m.Account, one)
+	return one[0], err
+}
+
+// Trace returns whatever is known of a message: its row, or that of a tombstone or
+// a stub; or [jobs.ErrNotFound].
+func (s *Store) Trace(ctx context.Context, account, id string) (jobs.Message, error) {
+	var m jobs.Message
+	row := s.reader.QueryRowContext(ctx, selectMessage+"WHERE account = ? AND id = ?", normal(account), id)
+	if err := scanMessage(row.Scan, &m); err != nil {
+		return jobs.Message{}, fmt.Errorf("message %q of %s: %w", id, account, notFound(err))
+	}
+	return m, nil
+}
+
+// Messages lists the stored messages of an account by id, from those after
+// afterID, at most limit ([DefaultPage] if zero or less).
+func (s *Store) Messages(ctx context.Context, account, afterID string, limit int) ([]jobs.Message, error) {
+	return list(ctx, s, scanMessage, selectMessage+"WHERE account = ? AND id > ? AND "+stored+" ORDER BY id LIMIT ?",
+		normal(account), afterID, page(limit))
+}
+
+// CountMessages counts the stored messages of an account. It reads an index
+// from end to end, so it is not for loops.
+func (s *Store) CountMessages(ctx context.Context, account string) (int64, error) {
+	var n int64
+	err := s.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM messages WHERE account = ? AND "+stored, normal(account)).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count messages of %s: %w", account, err)
+	}
+	return n, nil
+}
+
+// StoredID returns the id of some stored message of an account, each time
+// another where there are several, or [jobs.ErrNotFound].
+func (s *Store) StoredID(ctx context.Context, account string) (string, error) {
+	var id string
+	err := s.read(ctx, func(x *tx) (err error) {
+		// Ids of Google's are hexadecimal, so this is somewhere in their midst.
+		from := fmt.Sprintf("%04x", rand.IntN(1<<16))
+		if id, err = x.storedID(ctx, normal(account), from); errors.Is(err, jobs.ErrNotFound) {
+			id, err = x.storedID(ctx, normal(account), "")
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("a stored message of %s: %w", account, err)
+	}
+	return id, nil
+}
+
+// storedID returns the first id from from on, or [jobs.ErrNotFound].
+func (x *tx) storedID(ctx context.Context, account, from string) (id string, err error) {
+	err = x.QueryRowContext(ctx, "SELECT id FROM messages WHERE account = ? AND id >= ? AND (sha256 <> '' OR full_sha256 <> '') AND "+stored+" ORDER BY id LIMIT 1", account, from).Scan(&id)
+	return id, notFound(err)
+}
+
+// hasMessages reports whether any message of an account is known by more than its
+// history, with or without its body.
+func (x *tx) hasMessages(ctx context.Context, account string) (bool, error) {
+	return x.exists(ctx, "SELECT 1 FROM messages WHERE account = ? AND "+stored+" LIMIT 1", account)
+}
+
+func scanMessage(scan func(...any) error, m *jobs.Message) error {
+	var history, date, stub int64
+	var labels string
+	err := scan(&m.Account, &m.ID, &m.ThreadID, &history, &date, &labels, &m.Size, &m.SHA256,
+		&m.Subject, &m.ParseStatus, &m.ParseError, millis{&m.DeletedAt}, &stub, &m.FullSHA256, &m.FullSize)
+	if err != nil {
+		return err
+	}
+	m.HistoryID, m.Stub = uint64(history), stub != notStub
+	switch {
+	case inWorld(date):
+		m.InternalDate = time.UnixMilli(date).UTC()
+	case date != noDate:
+		m.InternalDateMS = date
+	}
+	if err := json.Unmarshal([]byte(labels), &m.Labels); err != nil {
+		return fmt.Errorf("labels of message %q: %w", m.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// polls reads by statements that are asked again and again, however little there
+// is to be found, and keeps them prepared: to prepare one takes SQLite longer than
+// to find nothing. There are as many as have a text of their own in this package.
+type polls struct {
+	db         *sql.DB
+	mu         sync.Mutex
+	statements map[string]*sql.Stmt
+}
+
+func (p *polls) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if stmt := p.statements[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := p.db.PrepareContext(ctx, query)
+	if err == nil {
+		if p.statements == nil {
+			p.statements = map[string]*sql.Stmt{}
+		}
+		p.statements[query] = stmt
+	}
+	return stmt, err
+}
+
+func (p *polls) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, stmt := range p.statements {
+		errs = append(errs, stmt.Close())
+	}
+	p.statements = nil
+	return errors.Join(errs...)
+}
+
+// poll reads all rows of a statement that is kept prepared.
+func poll[T any](ctx context.Context, s *Store, scan func(func(...any) error, *T) error, query string, args ...any) ([]T, error) {
+	stmt, err := s.polls.prepared(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("query the store: %w", err)
+	}
+	found, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return nil, fmt.Errorf("query the store: %w", err)
+	}
+	return scanAll(found, scan)
+}

@@ -1,0 +1,223 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"headroom/jobs"
+)
+
+// damagedFolder is where a repair puts files with other content than was stored.
+const damagedFolder = "damaged"
+
+// RemoveStrays removes files of blobs that no row referred to when they were listed,
+// and returns how many. One that was put again meanwhile stays.
+func (s *Store) RemoveStrays(ctx context.Context, strays []StrayBlob) (removed int, err error) {
+	for _, stray := range strays {
+		if ctx.Err() != nil {
+			return removed, ctx.Err()
+		}
+		// Under another name nobody takes it for stored while its age is looked at.
+		aside := filepath.Join(s.blobs.tmp(), "stray-"+filepath.Base(stray.Path))
+		err := os.Rename(stray.Path, aside)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return removed, fmt.Errorf("remove a blob without a row: %w", err)
+		}
+		if info, err := os.Stat(aside); err == nil && time.Since(info.ModTime()) < abandoned {
+			if err := os.Rename(aside, stray.Path); err != nil {
+				return removed, fmt.Errorf("keep a blob: %w", err)
+			}
+			continue
+		}
+		if err := os.Remove(aside); err != nil {
+			return removed, fmt.Errorf("remove a blob without a row: %w", err)
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+// SetAside moves a damaged blob out of the way of its replacement, to a folder beside
+// the others: it may be all that is left of a message.
+func (s *Store) SetAside(sha string) error {
+	if err := validHash(sha); err != nil {
+		return err
+	}
+	folder := filepath.Join(s.blobs.root, damagedFolder)
+	if err := s.blobs.folder(folder); err != nil {
+		return fmt.Errorf("make the folder of damaged blobs: %w", err)
+	}
+	err := os.Rename(s.blobs.path(sha), filepath.Join(folder, sha))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("set a damaged blob aside: %w", err)
+	}
+	return nil
+}
+
+// FetchAgain forgets bodies of one account that are lost, so that nothing finds them
+// stored, and has backfills of the account fetch them again, as they fetch all others.
+// It returns these, which the caller puts on the queue, and how many messages there
+// are. Those that no backfill can fetch are in left, with the reason: the next one that
+// lists them fetches them.
+func (s *Store) FetchAgain(ctx context.Context, account string, lost []LostBody) (resumed []jobs.Job, fetched int, left map[string]string, err error) {
+	done, left, byID := map[string]bool{}, map[string]string{}, map[string]jobs.Job{}
+	for len(lost) > 0 {
+		some := lost[:min(len(lost), retryAtOnce)]
+		lost = lost[len(some):]
+		err = s.write(ctx, func(ctx context.Context, x *tx) error {
+			backfills, err := x.backfills(ctx, normal(account))
+			if err != nil {
+				return err
+			}
+			touched := map[*row]bool{}
+			for _, b := range some {
+				if err := x.forget(ctx, b); err != nil {
+					return fmt.Errorf("message %q: %w", b.Message, err)
+				}
+				key := b.Format + " " + b.Message
+				if done[key] {
+					continue
+				}
+				r, reason, err := x.fetcher(ctx, backfills, b)
+				if err == nil && r != nil {
+					err = x.fetchAgain(ctx, r, b.Message)
+					touched[r], done[key] = true, true
+				} else {
+					left[b.Message] = reason
+				}
+				if err != nil {
+					return fmt.Errorf("message %q: %w", b.Message, err)
+				}
+			}
+			for r := range touched {
+				if r.State.Terminal() {
+					requeue(r)
+				}
+				if err := x.save(ctx, r); err != nil {
+					return err
+				}
+				byID[r.ID] = r.Job
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, 0, left, fmt.Errorf("fetch messages of %s again: %w", account, err)
+		}
+	}
+	return slices.Collect(maps.Values(byID)), len(done), left, nil
+}
+
+// backfills loads all backfills of an account, the whole one first.
+func (x *tx) backfills(ctx context.Context, account string) ([]*row, error) {
+	rows, err := x.QueryContext(ctx, "SELECT id FROM jobs WHERE account = ? AND kind = ? ORDER BY LENGTH(id), id", account, jobs.MailBackfill)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	all := make([]*row, len(ids))
+	for i, id := range ids {
+		if all[i], err = x.load(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// fetcher chooses the backfill that fetches a body again: one of the body's format
+// that has the message on its list, or else one of all mail. It returns nil and why, if
+// there is none.
+func (x *tx) fetcher(ctx context.Context, backfills []*row, b LostBody) (chosen *row, reason string, err error) {
+	reason = fmt.Sprintf("no backfill of the account brings it in format %s; start one", b.Format)
+	for _, r := range backfills {
+		if (r.Filter.Bodies() == jobs.FormatFull) != (b.Format == "full") {
+			continue
+		}
+		listed, err := x.exists(ctx, "SELECT 1 FROM items WHERE job = ? AND id = ?", r.num, b.Message)
+		if err != nil {
+			return nil, "", err
+		}
+		if !listed && r.ID != jobs.BackfillID(r.Account) {
+			continue
+		}
+		switch r.State {
+		case jobs.Cancelled, jobs.Failed, jobs.Blocked:
+			reason = fmt.Sprintf("%s is %s; start it again", r.ID, r.State)
+			continue
+		}
+		if listed {
+			return r, "", nil
+		}
+		if chosen == nil {
+			chosen = r
+		}
+	}
+	return chosen, reason, nil
+}
+
+// forget makes a message one whose body is not there yet.
+func (x *tx) forget(ctx context.Context, b LostBody) error {
+	query, args := "UPDATE messages SET sha256 = '' WHERE account = ? AND id = ? AND sha256 = ?", []any{b.Account, b.Message, b.SHA256}
+	switch {
+	case b.Part != "":
+		_, err := x.ExecContext(ctx, "DELETE FROM attachments WHERE account = ? AND message = ? AND part = ? AND sha256 = ?",
+			b.Account, b.Message, b.Part, b.SHA256)
+		if err != nil {
+			return err
+		}
+		query, args = "UPDATE messages SET full_sha256 = '' WHERE account = ? AND id = ?", []any{b.Account, b.Message}
+	case b.Format == "full":
+		query = "UPDATE messages SET full_sha256 = '' WHERE account = ? AND id = ? AND full_sha256 = ?"
+	}
+	_, err := x.ExecContext(ctx, query, args...)
+	return err
+}
+
+// fetchAgain makes an item pending, whatever became of it, or adds it to the listing.
+func (x *tx) fetchAgain(ctx context.Context, r *row, id string) error {
+	var state string
+	var seq int64
+	err := x.QueryRowContext(ctx, "SELECT state, seq FROM items WHERE job = ? AND id = ?", r.num, id).Scan(&state, &seq)
+	unlisted := errors.Is(err, sql.ErrNoRows)
+	if err != nil && !unlisted || state == "pending" {
+		return err
+	}
+	if unlisted || seq == 0 {
+		r.Progress.Listed++
+		r.Progress.Expected = max(r.Progress.Expected, r.Progress.Listed)
+		_, err := x.ExecContext(ctx, `INSERT INTO items (job, id, seq, state) VALUES (?, ?, ?, 'pending')
+			ON CONFLICT (job, id) DO UPDATE SET seq = excluded.seq, state = 'pending', attempts = 0, not_before = 0`, r.num, id, r.Progress.Listed)
+		return err
+	}
+	p := &r.Progress
+	counters := map[string]*int64{
+		string(jobs.ItemStored): &p.Stored, known: &p.Known, string(jobs.ItemGone): &p.Gone,
+		string(jobs.ItemSkipped): &p.Skipped, string(jobs.ItemOversize): &p.Oversize, string(jobs.ItemFailed): &p.Failed,
+	}
+	if n := counters[state]; n != nil && *n > 0 {
+		*n--
+	}
+	_, err = x.ExecContext(ctx, "UPDATE items SET state = 'pending', attempts = 0, not_before = 0 WHERE job = ? AND id = ?", r.num, id)
+	return err
+}

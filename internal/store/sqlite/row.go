@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"headroom/jobs"
+)
+
+// row is a job's row with its internal key.
+type row struct {
+	num int64
+	jobs.Job
+}
+
+// jobColumns lists the columns of a job's row that change, in the order of
+// row.values; fixedColumns those that do not, in the order of row.fixed.
+var (
+	fixedColumns = []string{"num", "id", "kind", "account", "filter", "created_at"}
+	jobColumns   = []string{
+		"project", "state", "wanted", "epoch", "slice", "history_id", "page_token", "listed_all", "cut", "list_before",
+		"expected", "listed", "noted", "stored", "known", "gone", "skipped", "oversize", "failed", "parse_failed", "bytes",
+		"waiting_for", "wait_until", "last_error", "refusals", "failures", "requeued",
+		"lease_until", "started_at", "finished_at", "updated_at", "place", "units", "failing_since", "quota_wait",
+	}
+	selectJob = "SELECT " + strings.Join(fixedColumns, ", ") + ", " + strings.Join(jobColumns, ", ") + " FROM jobs "
+	updateJob = "UPDATE jobs SET live = ?, " + strings.Join(jobColumns, " = ?, ") + " = ? WHERE num = ?"
+)
+
+// scan reads a row of selectJob.
+func (r *row) scan(scan func(...any) error) error {
+	c, p := &r.Checkpoint, &r.Progress
+	var history int64
+	err := scan(&r.num, &r.ID, &r.Kind, &r.Account, jsonText{&r.Filter}, millis{&r.CreatedAt},
+		&r.Project, &r.State, &r.Wanted, &r.Epoch, &r.Slice, &history, &c.PageToken, &c.Listed, &c.Cut, millis{&c.Before},
+		&p.Expected, &p.Listed, &p.Noted, &p.Stored, &p.Known, &p.Gone, &p.Skipped, &p.Oversize, &p.Failed, &p.ParseFailed, &p.Bytes,
+		&r.WaitingFor, millis{&r.WaitUntil}, &r.LastError, &r.Refusals, &r.Failures, &r.Requeued,
+		millis{&r.LeaseUntil}, millis{&r.StartedAt}, millis{&r.FinishedAt}, millis{&r.UpdatedAt}, &r.Place, &r.Units, millis{&r.FailingSince},
+		&r.QuotaWait)
+	c.HistoryID = uint64(history)
+	return err
+}
+
+// values are the row's values in the order of jobColumns.
+func (r *row) values() []any {
+	c, p := r.Checkpoint, r.Progress
+	return []any{
+		r.Project, r.State, r.Wanted, r.Epoch, r.Slice, int64(c.HistoryID), c.PageToken, c.Listed, c.Cut, toMillis(c.Before),
+		p.Expected, p.Listed, p.Noted, p.Stored, p.Known, p.Gone, p.Skipped, p.Oversize, p.Failed, p.ParseFailed, p.Bytes,
+		r.WaitingFor, toMillis(r.WaitUntil), r.LastError, r.Refusals, r.Failures, r.Requeued,
+		toMillis(r.LeaseUntil), toMillis(r.StartedAt), toMillis(r.FinishedAt), toMillis(r.UpdatedAt), r.Place, r.Units, toMillis(r.FailingSince), r.QuotaWait,
+	}
+}
+
+// jsonText reads a column that holds JSON into what it points to.
+type jsonText struct{ to any }
+
+// Scan implements [sql.Scanner].
+func (j jsonText) Scan(v any) error {
+	switch text := v.(type) {
+	case string:
+		return json.Unmarshal([]byte(text), j.to)
+	case []byte:
+		return json.Unmarshal(text, j.to)
+	}
+	return fmt.Errorf("%T is no JSON text", v)
+}
+
+// load reads the row of a job, or fails with [jobs.ErrNotFound].
+func (x *tx) load(ctx context.Context, id string) (*row, error) {
+	r := new(row)
+	if err := r.scan(x.QueryRowContext(ctx, selectJob+"WHERE id = ?", id).Scan); err != nil {
+		return nil, fmt.Errorf("job %q: %w", id, notFound(err))
+	}
+	return r, nil
+}
+
+// save writes what may have changed in r, and sets its UpdatedAt.
+func (x *tx) save(ctx context.Context, r *row) error {
+	r.UpdatedAt = fromMillis(x.now)
+	if r.Failures == 0 {
+		r.FailingSince = time.Time{}
+	} else if r.FailingSince.IsZero() || r.FailingSince.After(r.UpdatedAt) {
+		r.FailingSince = r.UpdatedAt
+	}
+	args := append([]any{r.State.Live()}, r.values()...)
+	if _, err := x.ExecContext(ctx, updateJob, append(args, r.num)...); err != nil {
+		return fmt.Errorf("save job %q: %w", r.ID, err)
+	}
+	if r.State == jobs.Cancelled || r.State == jobs.Blocked {
+		return x.forgetAsked(ctx, r)
+	}
+	return nil
+}

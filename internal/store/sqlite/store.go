@@ -1,0 +1,143 @@
+// Package sqlite keeps what must not be lost: accounts, jobs with their
+// checkpoints and failure lists, the rows of stored messages, and the raw
+// messages themselves. It decides nothing about the work; it makes sure that a
+// job's state and the records that the job produced change together.
+//
+// Rows live in one SQLite database, which any number of processes may open at
+// once; raw messages live as files in a content-addressed folder beside it.
+//
+// Invariants:
+//   - Whoever works on a job holds a lease, taken with [Store.Claim]. Every
+//     write that belongs to the work names the epoch and slice of that lease
+//     and is refused with [jobs.ErrStale] when the job has gone on.
+//   - Leases compare on the clock of the database, never on that of a caller.
+//   - Counters in a job's row change in the transaction that changes what they
+//     count, and are never computed by counting rows.
+//   - A message row is written after its blob, so every row's blob exists.
+//
+// Readers never wait for writers. The writers of one process share transactions
+// of a few milliseconds; those of several wait for each other's.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/zap"
+
+	"headroom/jobs"
+)
+
+// Options says where a [Store] lives. Path is required.
+type Options struct {
+	Path  string      // the database file; made when absent, with its folder
+	Blobs string      // folder of the raw messages; "blobs" beside Path if empty
+	Log   *zap.Logger // nothing is logged if nil
+
+	Watched []jobs.WatchKind // what workers have Google tell of, which schedules see to
+
+	// Existing is for callers that store no messages. The database must be there,
+	// and no folder is made; PutBlob fails where the blob folder is missing.
+	Existing bool
+}
+
+// Store is an open store. It is safe for concurrent use, also with other
+// processes that have the same file open.
+type Store struct {
+	writer *sql.DB // one connection, line's
+	line   *writer // where writers of one process wait, in line and not by polling
+	reader *sql.DB
+	polls  polls // of reader
+	path   string
+	blobs  blobs
+	log    *zap.Logger
+
+	watched []jobs.WatchKind
+}
+
+// Open opens the store at opts.Path, making it or bringing its schema up to
+// date first. Of several processes that do so at once, one does the work. The
+// error says what is wrong with the path, when that is the cause, and is
+// [fs.ErrNotExist] for an Existing database that is none; then no folder is left
+// that was not there before. Close the store when done.
+func Open(ctx context.Context, opts Options) (_ *Store, err error) {
+	if opts.Log == nil {
+		opts.Log = zap.NewNop()
+	}
+	path, folder, err := places(opts)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, blobs: newBlobs(folder), log: opts.Log.Named("store"), watched: opts.Watched}
+	var made trail
+	defer func() {
+		if err != nil {
+			made.undo()
+		}
+	}()
+	if err := s.prepare(path, opts.Existing, &made); err != nil {
+		return nil, noRoom(filepath.Dir(path), err)
+	}
+	protect(path, s.blobs, s.log)
+	if s.writer, err = openDB(path, 1); err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, s.writer, path, s.log); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.line = newWriter(context.WithoutCancel(ctx), s.writer, path, s.log)
+	if s.reader, err = openDB(path, readers, "query_only(1)"); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.polls.db = s.reader
+	return s, nil
+}
+
+// prepare makes the folders, all of them before the database, or finds the
+// database there already.
+func (s *Store) prepare(path string, existing bool, made *trail) error {
+	if existing {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("open store: %w", err)
+		}
+		return nil
+	}
+	if err := made.mkdir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("make the store's folder: %w; choose another path or have the folder made", err)
+	}
+	if err := made.mkdir(s.blobs.tmp()); err != nil {
+		return fmt.Errorf("make the blob folder: %w; choose another folder or have it made", err)
+	}
+	if err := makeDatabase(path); err != nil {
+		return explainPath(path, err)
+	}
+	return s.blobs.clear()
+}
+
+// Close closes the store, after the writes that are under way. Whatever was
+// committed is safe.
+func (s *Store) Close() error {
+	if s.line != nil {
+		s.line.close()
+	}
+	errs := []error{s.polls.close()}
+	for _, db := range []*sql.DB{s.reader, s.writer} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Ping reports whether the database can be read.
+func (s *Store) Ping(ctx context.Context) error {
+	var one int
+	if err := s.reader.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs WHERE id = ''").Scan(&one); err != nil {
+		return fmt.Errorf("read the store: %w", err)
+	}
+	return nil
+}
