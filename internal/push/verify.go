@@ -2,8 +2,6 @@ package push
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,8 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/api/idtoken"
-	"google.golang.org/api/option"
+	"github.com/coreos/go-oidc/v3/oidc"
 )
 
 // Google is the issuer of the tokens that Pub/Sub sends.
@@ -21,14 +18,27 @@ const Google = "https://accounts.google.com"
 // clockSkew is how far ahead the issuer's clock may be.
 const clockSkew = 5 * time.Minute
 
-// verifier checks identity tokens by Google's own library, which fetches the keys
-// and keeps them for as long as their server says.
-type verifier struct {
-	want Gmail
-	keys *keySource
+// keysAge is how long keys are used before they are read again although every token
+// names one of them, so that a withdrawn key is dropped.
+const keysAge = time.Hour
 
-	mu        sync.Mutex
-	validator *idtoken.Validator
+// A keysError reports that the issuer's keys are unavailable, so that nothing is
+// known of the token.
+type keysError struct{ err error }
+
+func (e *keysError) Error() string { return "keys of the issuer of tokens: " + e.err.Error() }
+func (e *keysError) Unwrap() error { return e.err }
+
+// A verifier checks identity tokens against the keys that their issuer publishes
+// (OpenID Connect Discovery).
+type verifier struct {
+	want   Gmail
+	keys   *keyCache
+	client *http.Client
+
+	mu     sync.Mutex
+	tokens *oidc.IDTokenVerifier // nil until the issuer was read
+	made   time.Time
 }
 
 func newVerifier(want Gmail, base http.RoundTripper) (*verifier, error) {
@@ -38,83 +48,62 @@ func newVerifier(want Gmail, base http.RoundTripper) (*verifier, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	v := &verifier{want: want, keys: &keySource{base: base, issuer: want.Issuer}}
-	return v, v.forget()
+	keys := &keyCache{base: base}
+	return &verifier{want: want, keys: keys, client: &http.Client{Transport: keys, Timeout: keysTimeout}}, nil
 }
 
-// forget drops the keys.
-func (v *verifier) forget() error {
-	validator, err := idtoken.NewValidator(context.Background(), option.WithHTTPClient(&http.Client{Transport: v.keys}))
-	if err != nil {
-		return fmt.Errorf("push: make a verifier of tokens: %w", err)
-	}
+// current returns the verifier of the issuer's present keys. While the issuer cannot
+// be read, the keys that are known stay in use.
+func (v *verifier) current(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.validator = validator
-	return nil
-}
-
-func (v *verifier) current() *idtoken.Validator {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.validator
-}
-
-// tokenHead is the part of a token that says how it is signed.
-type tokenHead struct {
-	Algorithm string `json:"alg"`
-	KeyID     string `json:"kid"`
-}
-
-func headOf(token string) (h tokenHead, err error) {
-	head, _, _ := strings.Cut(token, ".")
-	text, err := base64.RawURLEncoding.DecodeString(head)
-	if err == nil {
-		err = json.Unmarshal(text, &h)
+	if v.tokens != nil && time.Since(v.made) < keysAge {
+		return v.tokens, nil
 	}
-	return h, err
+	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), v.client), v.want.Issuer)
+	switch {
+	case err == nil:
+		v.tokens = provider.Verifier(&oidc.Config{ClientID: v.want.Audience, SupportedSigningAlgs: []string{oidc.RS256}})
+		v.made = time.Now()
+	case v.tokens == nil:
+		return nil, &keysError{err}
+	}
+	return v.tokens, nil
 }
 
 // verify returns nil for an Authorization header that holds a token of the service
 // account, for us, signed by the issuer and not expired.
 func (v *verifier) verify(ctx context.Context, authorization string) error {
-	token, ok := strings.CutPrefix(authorization, "Bearer ")
+	text, ok := strings.CutPrefix(authorization, "Bearer ")
 	if !ok {
 		return forged(http.StatusUnauthorized, errors.New("no bearer token"))
 	}
-	head, err := headOf(token)
-	if err != nil || head.Algorithm != "RS256" { // the library knows another, with other keys
-		return forged(http.StatusUnauthorized, fmt.Errorf("the token is signed by %q, not RS256", clip(head.Algorithm)))
+	tokens, err := v.current(ctx)
+	if err != nil {
+		return err
 	}
-	if v.keys.outdated(head.KeyID) {
-		if err := v.forget(); err != nil {
-			return err
-		}
-	}
-	payload, err := v.current().Validate(ctx, token, v.want.Audience)
-	if unavailable, ok := errors.AsType[*keysError](err); ok {
-		return unavailable
-	}
+	token, err := tokens.Verify(ctx, text)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if cause := v.keys.err(); cause != nil { // the library does not wrap it
+			return &keysError{cause}
+		}
 		return forged(http.StatusUnauthorized, err)
 	}
-	email, _ := payload.Claims["email"].(string)
-	verified, _ := payload.Claims["email_verified"].(bool)
+	var claims struct {
+		Email    string `json:"email"`
+		Verified bool   `json:"email_verified"`
+	}
+	if err := token.Claims(&claims); err != nil {
+		return forged(http.StatusUnauthorized, fmt.Errorf("read the token's claims: %w", err))
+	}
 	switch {
-	case !v.issued(payload.Issuer):
-		return forged(http.StatusUnauthorized, fmt.Errorf("the token is issued by %q", clip(payload.Issuer)))
-	case time.Unix(payload.IssuedAt, 0).After(time.Now().Add(clockSkew)):
+	case token.IssuedAt.After(time.Now().Add(clockSkew)):
 		return forged(http.StatusUnauthorized, errors.New("the token is issued in the future; compare the clocks"))
-	case !strings.EqualFold(email, v.want.ServiceAccount) || !verified:
-		return forged(http.StatusForbidden, fmt.Errorf("the token is about %q (verified: %t), not our service account", clip(email), verified))
+	case !strings.EqualFold(claims.Email, v.want.ServiceAccount) || !claims.Verified:
+		return forged(http.StatusForbidden, fmt.Errorf("the token is about %q (verified: %t), not our service account", clip(claims.Email), claims.Verified))
 	}
 	return nil
-}
-
-// issued reports whether an issuer is ours. Google leaves the scheme out at times.
-func (v *verifier) issued(by string) bool {
-	return by == v.want.Issuer || v.want.Issuer == Google && "https://"+by == Google
 }
