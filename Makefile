@@ -2,10 +2,10 @@
 # so that it can be read, and run without make.
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench clean
+.PHONY: help build demo test test-race lint bench release clean
 
 help: ## List these targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/headroom (needs Go only)
 	@./scripts/setup.sh go
@@ -15,11 +15,15 @@ demo: build ## Backfill three mailboxes from a fake Google beside live traffic (
 	@echo "==> bin/headroom demo"
 	@./bin/headroom demo
 
-test: ## Run all tests, most under the race detector, with a redis-server of their own
-	@./scripts/setup.sh go cc redis-server
+test: ## Run all tests, with a redis-server of their own
+	@./scripts/setup.sh go redis-server
 	@./scripts/test.sh
 
-lint: ## Check format, vet, staticcheck, and that no file names a path of somebody's machine
+test-race: ## Run all tests under the race detector, whole processes too
+	@./scripts/setup.sh go cc redis-server
+	@./scripts/test.sh --race
+
+lint: ## Check format, imports, vet, staticcheck, errors, comments, spelling and known vulnerabilities
 	@./scripts/setup.sh go
 	@./scripts/lint.sh
 

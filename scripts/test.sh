@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Runs every test, with a redis-server of its own that is stopped whatever happens.
-# Tests find it in REDIS_URL. They run under the race detector, except for those of
-# whole processes and of one goroutine.
+# Tests find it in REDIS_URL.
 #
-# usage: scripts/test.sh [package]...   all packages if none is named
+# usage: scripts/test.sh [--race] [package]...   all packages if none is named
 . "$(dirname "$0")/lib.sh"
-# Whole processes and commands, and occurrences of events, which are worked out by
-# one goroutine: the detector makes these three to ten times slower.
-readonly plain=(./internal/app ./internal/lab/bench ./cmd/headroom ./internal/agenda)
-# Tests of one goroutine in packages of several: the ledger on a clock of the
-# test's own, and SQLite with thousands of rows.
-readonly sequential='^(TestLedgerAgainstModel|TestTwoShapesSideBySide|TestALimitAtHalfIsFoundAndLeftBehind|TestSortingNeedsNoFiles|TestThousandsOfFailuresListAndReplay)$'
+race=''
+if [ "${1:-}" = --race ]; then
+  race=-race
+  shift
+fi
+# Tests of the ledger run by themselves: what they measure is who may call when.
+# Those of whole processes wait for most of their time, so more of them run at once.
+readonly ledger=(./quota/...)
+readonly waiting=(./internal/e2e ./internal/lab/bench ./cmd/headroom)
 all=''
 if [ $# -eq 0 ]; then
-  set -- $(go list ./... | grep -v -e /quota$ -e /internal/app$ -e /internal/lab/bench$ -e /cmd/headroom$ -e /internal/agenda$)
+  set -- $(go list ./... | grep -v -e /quota -e /internal/e2e$ -e /internal/lab/bench$ -e /cmd/headroom$)
   all=yes
 fi
 
@@ -68,30 +70,23 @@ guard_redis() {
   guard_pid=$!
 }
 
-say "compiling; the first time takes some four minutes, each package shows when it is compiled"
-go build -race -v "$@"
+say "compiling; the first time takes some minutes, each package shows when it is compiled"
+go build $race -v ./...
 say "compiling the tests"
-go test -race -run '^$' "$@"
-[ -z "$all" ] || {
-  go test -race -run '^$' ./quota
-  go test -run '^$' ./quota ./internal/store/sqlite "${plain[@]}"
-}
+go test $race -run '^$' "$@"
+[ -z "$all" ] || go test $race -run '^$' "${ledger[@]}" "${waiting[@]}"
 
 start_redis
 guard_redis
-say "testing, with redis-server at $REDIS_URL"
+say "testing${race:+ under the race detector}, with redis-server at $REDIS_URL"
 started=$SECONDS
-if [ -z "$all" ]; then
-  go test -race -p 2 -parallel 8 -timeout 6m "$@"
-else
-  go test -race -p 2 -parallel 8 -timeout 6m -skip "$sequential" "$@"
-  go test -p 2 -parallel 8 -timeout 6m -run "$sequential" ./quota ./internal/store/sqlite
-  # From here on tests wait for most of their time: more of them at once. Those of
-  # the ledger are by themselves, since what they measure is who may call when.
-  go test -race -parallel 12 -timeout 6m -skip "$sequential" ./quota
-  go test -p 2 -parallel 12 -timeout 6m "${plain[@]}"
-fi
-if [ -x scripts/test-js-client.sh ]; then
+readonly limit=${race:+15m}
+go test $race -p 2 -parallel 8 -timeout "${limit:-6m}" "$@"
+[ -z "$all" ] || {
+  go test $race -p 1 -parallel 12 -timeout "${limit:-6m}" "${ledger[@]}"
+  go test $race -p 2 -parallel 12 -timeout "${limit:-6m}" "${waiting[@]}"
+}
+if [ -z "$race" ] && [ -x scripts/test-js-client.sh ]; then
   say "testing with Google's client for JavaScript"
   scripts/test-js-client.sh
 fi
