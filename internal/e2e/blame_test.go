@@ -1,0 +1,51 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"headroom/internal/app"
+	"headroom/internal/lab/fakegoogle"
+	"headroom/jobs"
+)
+
+// TestOneItemsRefusalIsNotTheAccounts has Google refuse single messages and
+// calendars as if the account were at fault: the account's work goes on.
+func TestOneItemsRefusalIsNotTheAccounts(t *testing.T) {
+	t.Parallel()
+	r := newCalendarRig(t, fakegoogle.Options{Scale: 100})
+	box := r.fake.Mailbox(ann)
+	var ids []string
+	for range 6 {
+		ids = append(ids, box.Add([]byte("Subject: a\r\n\r\n")))
+	}
+	fault := func(f fakegoogle.Fault) {
+		t.Helper()
+		if err := r.fake.AddFault(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fault(fakegoogle.Fault{Method: methodGet, ID: ids[2], Status: 403, Reason: "forbidden", Count: 1})
+	fault(fakegoogle.Fault{Method: methodGet, ID: ids[3], Status: 403, Reason: "domainPolicy", Count: 1})
+	r.run(app.RoleScheduler, app.RoleWorker)
+	s := r.open()
+	if job, _ := r.filtered(s, jobs.Filter{}); job.State != jobs.Completed || job.Progress.Stored != 6 {
+		t.Errorf("backfill = %+v, want all 6 stored", job)
+	}
+	id := box.Add([]byte("Subject: new\r\n\r\n"))
+	fault(fakegoogle.Fault{Method: methodGet, ID: id, Status: 403, Reason: "forbidden", Count: 1})
+	if job := r.sync(s); job.State != jobs.Completed {
+		t.Errorf("sync = %+v", job)
+	}
+	if m, err := s.Message(t.Context(), ann, id); err != nil || m.SHA256 == "" {
+		t.Errorf("new message = %+v, %v", m, err)
+	}
+	r.diary("good", 2)
+	r.diary("bad", 2)
+	fault(fakegoogle.Fault{Method: eventsList, Calendar: "bad", User: ann, Status: 403, Reason: "insufficientPermissions"})
+	r.calendars(s)
+	for id, want := range map[string]jobs.CalendarState{"good": jobs.CalendarSynced, "bad": jobs.CalendarForbidden} {
+		if c, err := s.Calendar(t.Context(), ann, id); err != nil || c.State != want {
+			t.Errorf("calendar %s = %+v, %v, want it %s", id, c, err, want)
+		}
+	}
+}

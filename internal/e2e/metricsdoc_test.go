@@ -1,0 +1,111 @@
+package e2e_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap/zaptest"
+
+	"headroom/config"
+	"headroom/internal/app"
+	"headroom/internal/lab/localredis"
+)
+
+// TestEveryMetricIsDocumented holds the table of docs/operations.md to what a
+// process of all roles registers: the same names, each with the same labels.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	registered, documented := registeredMetrics(t), documentedMetrics(t)
+	if len(registered) == 0 {
+		t.Fatal("a process of all roles registers no metric")
+	}
+	if diff := cmp.Diff(registered, documented); diff != "" {
+		t.Errorf("metrics registered (-) and in docs/operations.md (+), with their labels:\n%s", diff)
+	}
+}
+
+var descForm = regexp.MustCompile(`^Desc\{fqName: "(headroom_\w+)".* variableLabels: \{([^}]*)\}\}$`)
+
+// registeredMetrics returns the labels of every metric of ours, by name. Metrics
+// with labels are described before they have a value, but gathered only after.
+func registeredMetrics(t *testing.T) map[string][]string {
+	t.Helper()
+	server, err := localredis.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	dir := t.TempDir()
+	cfg := config.Default()
+	cfg.Google.Endpoint = "http://127.0.0.1:1" // is never called
+	cfg.Google.Projects = map[string]config.Project{"main": {}}
+	cfg.Redis.URL = config.URL(server.URL())
+	cfg.Store = config.Store{Path: filepath.Join(dir, "headroom.db"), Blobs: filepath.Join(dir, "blobs")}
+	cfg.Web.Listen = "127.0.0.1:0"
+	cfg.Push.Calendar.Address = "https://headroom.example.com/push/calendar"
+	if cfg, err = cfg.Completed(); err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	a, err := app.New(t.Context(), cfg, app.Options{Log: zaptest.NewLogger(t), Registry: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		registry.Describe(descs)
+	}()
+	metrics := map[string][]string{}
+	for desc := range descs {
+		if m := descForm.FindStringSubmatch(desc.String()); m != nil {
+			metrics[m[1]] = labels(strings.Split(m[2], ","))
+		} else {
+			t.Errorf("cannot read %s", desc)
+		}
+	}
+	return metrics
+}
+
+// documentedMetrics returns the labels of every metric in the table, by name.
+func documentedMetrics(t *testing.T) map[string][]string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := map[string][]string{}
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 5 || !strings.HasPrefix(cells[1], " `headroom_") {
+			continue
+		}
+		name := strings.Trim(cells[1], " `")
+		if _, twice := metrics[name]; twice {
+			t.Errorf("docs/operations.md has two rows for %s", name)
+		}
+		metrics[name] = labels(strings.Split(cells[3], ","))
+	}
+	return metrics
+}
+
+// labels is a set of names without blanks and quotes, sorted.
+func labels(names []string) []string {
+	set := map[string]bool{}
+	for _, name := range names {
+		if name = strings.Trim(name, " `"); name != "" {
+			set[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
