@@ -30,6 +30,7 @@
 // Invariants:
 //   - The store is the truth. A task that the queue lost is made again from the
 //     job's row; a task whose epoch is not the row's does nothing.
+//   - The transitions are the methods of [Job] in lifecycle.go, and nowhere else.
 //   - The epoch rises whenever a job changes owner without the old owner's
 //     consent. It is part of the task id and of every write, so an owner that
 //     was given up for dead can do no harm when it comes back.

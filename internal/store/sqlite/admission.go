@@ -27,10 +27,9 @@ func (s *Store) SetPlace(ctx context.Context, id string, from, to jobs.Place) (j
 		if err != nil {
 			return err
 		}
-		if !r.State.Live() || r.Place != from {
-			return r.stale()
+		if err := r.Admit(from, to); err != nil {
+			return err
 		}
-		r.Place = to
 		err = x.save(ctx, r)
 		job = r.Job
 		return err
@@ -39,18 +38,6 @@ func (s *Store) SetPlace(ctx context.Context, id string, from, to jobs.Place) (j
 		return jobs.Job{}, fmt.Errorf("give a place: %w", err)
 	}
 	return job, nil
-}
-
-// yield makes a job that yields its place wait for another, with its slice behind
-// it.
-func (r *row) yield() {
-	if r.Place != jobs.PlaceYields {
-		return
-	}
-	r.Place = jobs.PlaceWanted
-	if r.State == jobs.Running {
-		r.State = jobs.Queued
-	}
 }
 
 // Charge notes units of quota that the owner's slice has spent.

@@ -125,14 +125,10 @@ func (x *tx) startCalendars(ctx context.Context, account string) (job jobs.Job, 
 		if wakes, err := x.exists(ctx, "SELECT 1 FROM calendar_lists AS l JOIN jobs AS j ON j.id = ? WHERE l.account = ? AND l.asked_at > 0 AND "+onlyWhole, r.ID, account); err != nil || !wakes {
 			return r.Job, false, err
 		}
-		r.Epoch++
-		r.State, r.WaitingFor, r.WaitUntil = jobs.Queued, "", time.Time{}
+		r.Wake()
 		err = x.save(ctx, r)
 	default:
-		// Its counters are those of all runs, and go on.
-		r.Project, r.State, r.Epoch, r.Slice = project, jobs.Queued, r.Epoch+1, 0
-		r.Wanted, r.LastError, r.Refusals, r.Failures = "", "", 0, 0
-		r.StartedAt, r.FinishedAt = time.Time{}, time.Time{}
+		r.Restart(project, false)
 		err = x.save(ctx, r)
 	}
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *Store) ApplyCalendarList(ctx context.Context, ref jobs.TaskRef, page jo
 			}
 		}
 		whole, gen := l.Stream.Whole(), l.Stream.Gen
-		complete, trouble := l.Stream.Advance(len(page.Calendars), page.Next, page.SyncToken, fromMillis(x.now))
+		complete, trouble := l.Stream.Advance(len(page.Calendars), page.Next, page.SyncToken, x.moment())
 		if complete {
 			l.Listed = true
 			if _, err := x.ExecContext(ctx, "UPDATE calendar_lists SET listed = round WHERE account = ?", l.Account); err != nil {
@@ -58,7 +58,7 @@ func (s *Store) ApplyCalendarList(ctx context.Context, ref jobs.TaskRef, page jo
 		if trouble != "" {
 			r.LastError = clean("the list of calendars: " + trouble)
 		} else {
-			r.Refusals, r.Failures = 0, 0
+			r.Progressed()
 		}
 		return x.saveListStream(ctx, l)
 	})
@@ -123,7 +123,7 @@ func (s *Store) ApplyEvents(ctx context.Context, ref jobs.TaskRef, calendar stri
 			}
 		}
 		whole, gen := c.Stream.Whole(), c.Stream.Gen
-		complete, trouble := c.Stream.Advance(len(page.Events), page.Next, page.SyncToken, fromMillis(x.now))
+		complete, trouble := c.Stream.Advance(len(page.Events), page.Next, page.SyncToken, x.moment())
 		switch {
 		case trouble != "":
 			c.State, c.Reason = jobs.CalendarFailing, trouble
@@ -134,7 +134,7 @@ func (s *Store) ApplyEvents(ctx context.Context, ref jobs.TaskRef, calendar stri
 				return err
 			}
 		}
-		r.Refusals, r.Failures = 0, 0
+		r.Progressed()
 		if !complete || !whole {
 			return nil
 		}
@@ -152,7 +152,7 @@ func (x *tx) doneWith(ctx context.Context, c *calendarRow) error {
 // pass over the whole of it: it is read as a whole, now or at its NextTry.
 func (s *Store) ExpireCalendar(ctx context.Context, ref jobs.TaskRef, calendar, reason string) (jobs.Calendar, error) {
 	return s.changeCalendar(ctx, inLine, ref, "expire calendar", calendar, func(_ context.Context, x *tx, _ *row, c *calendarRow) error {
-		c.Stream.Expire(fromMillis(x.now))
+		c.Stream.Expire(x.moment())
 		c.State, c.Reason = jobs.CalendarExpired, reason
 		return nil
 	})
@@ -162,7 +162,7 @@ func (s *Store) ExpireCalendar(ctx context.Context, ref jobs.TaskRef, calendar, 
 // pass starts over, now or at the calendar's NextTry.
 func (s *Store) RestartCalendar(ctx context.Context, ref jobs.TaskRef, calendar, reason string) (jobs.Calendar, error) {
 	return s.changeCalendar(ctx, inLine, ref, "restart calendar", calendar, func(_ context.Context, x *tx, _ *row, c *calendarRow) error {
-		c.Stream.Restart(fromMillis(x.now))
+		c.Stream.Restart(x.moment())
 		if !c.Stream.NextTry.IsZero() {
 			c.State, c.Reason = jobs.CalendarFailing, reason
 		}
@@ -175,7 +175,7 @@ func (s *Store) RestartCalendar(ctx context.Context, ref jobs.TaskRef, calendar,
 // again by itself, the others by a later sync.
 func (s *Store) MarkCalendar(ctx context.Context, ref jobs.TaskRef, calendar string, state jobs.CalendarState, reason string) (jobs.Calendar, error) {
 	return s.changeCalendar(ctx, inLine, ref, "mark calendar", calendar, func(ctx context.Context, x *tx, _ *row, c *calendarRow) error {
-		c.Stream.Fail(fromMillis(x.now))
+		c.Stream.Fail(x.moment())
 		c.State, c.Reason = state, reason
 		if state == jobs.CalendarFailing {
 			return nil
@@ -216,7 +216,7 @@ func (s *Store) changeList(ctx context.Context, ref jobs.TaskRef, verb string, c
 		if l, err = x.calendarList(ctx, r.Account); err != nil {
 			return err
 		}
-		change(&l.Stream, fromMillis(x.now))
+		change(&l.Stream, x.moment())
 		return x.saveListStream(ctx, l)
 	})
 	return l, err

@@ -79,7 +79,7 @@ func (x *tx) pushChannel(ctx context.Context, id, resource string, number int64,
 	}
 	r, err := x.load(ctx, jobs.CalendarID(c.Account))
 	switch {
-	case err == nil && (rests(r.State) || rests(r.Wanted)):
+	case err == nil && (r.State.Rests() || r.Wanted.Rests()):
 		return jobs.PushResting, nil
 	case err != nil && !errors.Is(err, jobs.ErrNotFound):
 		return "", err
@@ -151,7 +151,7 @@ func (s *Store) ChannelMade(ctx context.Context, ref jobs.TaskRef, c jobs.Channe
 		k := c.WatchKey
 		k.Account = r.Account
 		return x.saveWatch(ctx, jobs.Watch{WatchKey: k, State: jobs.WatchActive, Channel: c.ID,
-			RenewedAt: fromMillis(x.now), ExpiresAt: x.after(life), RenewAt: x.after(renew)})
+			RenewedAt: x.moment(), ExpiresAt: x.after(life), RenewAt: x.after(renew)})
 	})
 	return err
 }

@@ -117,7 +117,7 @@ func (b *batch) apply(ctx context.Context, res jobs.Result) error {
 			err = errors.Join(err, settleAll(ctx, b.tx, b.row, res.ID, known))
 		}
 	}
-	b.row.Refusals, b.row.Failures = 0, 0
+	b.row.Progressed()
 	return err
 }
 

@@ -108,7 +108,7 @@ func (x *tx) cancelled(ctx context.Context, c *calendarRow, e, old jobs.Event, k
 	}
 	e.DeletedAt = old.DeletedAt
 	if e.DeletedAt.IsZero() {
-		e.DeletedAt = fromMillis(x.now)
+		e.DeletedAt = x.moment()
 	}
 	return e, nil
 }

@@ -82,11 +82,8 @@ func (x *tx) retrySome(ctx context.Context, id string, f jobs.FailureFilter, aft
 	if err != nil {
 		return jobs.Job{}, "", 0, err
 	}
-	switch r.State {
-	case jobs.Cancelled, jobs.Failed:
-		return jobs.Job{}, "", 0, notPossible("retry failed items of", r, "start it again, which fetches all that is not stored")
-	case jobs.Blocked:
-		return jobs.Job{}, "", 0, notPossible("retry failed items of", r, "resume it when the account has acted, and then retry")
+	if err := r.CanRetry(); err != nil {
+		return jobs.Job{}, "", 0, err
 	}
 	ids, err := x.givenUp(ctx, r, f, after)
 	if err != nil || len(ids) == 0 {
@@ -98,9 +95,7 @@ func (x *tx) retrySome(ctx context.Context, id string, f jobs.FailureFilter, aft
 		}
 	}
 	r.Progress.Failed -= int64(len(ids))
-	if r.State.Terminal() {
-		requeue(r)
-	}
+	r.Retry()
 	return r.Job, ids[len(ids)-1], len(ids), x.save(ctx, r)
 }
 

@@ -49,7 +49,7 @@ func (s *Store) ApplyHistory(ctx context.Context, ref jobs.TaskRef, page jobs.Hi
 			at = max(at, page.HistoryID)
 		}
 		if at > c.HistoryID {
-			r.Refusals, r.Failures = 0, 0
+			r.Progressed()
 		}
 		c = c.Recover()
 		c.HistoryID = at
@@ -81,7 +81,7 @@ func (s *Store) EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, do
 		if err != nil {
 			return err
 		}
-		r.Checkpoint.Listed = !c.Due(fromMillis(x.now))
+		r.Checkpoint.Listed = !c.Due(x.moment())
 		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET synced_at = ? WHERE account = ?", x.now, r.Account)
 		return err
 	})

@@ -102,7 +102,7 @@ func (s *Store) peek(ctx context.Context, ref jobs.TaskRef, fn func(*tx, *row) e
 		if err != nil {
 			return err
 		}
-		if err := r.ownedBy(ref); err != nil {
+		if err := r.OwnedBy(ref); err != nil {
 			return err
 		}
 		return fn(x, r)

@@ -38,13 +38,11 @@ func (s *Store) StartBackfill(ctx context.Context, email string, filter jobs.Fil
 // ended job has items left to clear.
 func (x *tx) startBackfill(ctx context.Context, email string, filter jobs.Filter) (job jobs.Job, created, done bool, err error) {
 	r, err := x.load(ctx, filter.BackfillID(email))
-	if err == nil && r.Wanted == jobs.Cancelled {
-		return jobs.Job{}, false, false, beingCancelled("start", r)
-	}
-	if err == nil && !r.State.Terminal() {
-		return r.Job, false, true, nil
-	}
-	if err != nil && !errors.Is(err, jobs.ErrNotFound) {
+	if err == nil {
+		if starts, err := r.CanStart(); err != nil || !starts {
+			return r.Job, false, true, err
+		}
+	} else if !errors.Is(err, jobs.ErrNotFound) {
 		return jobs.Job{}, false, false, err
 	}
 	var project string
@@ -106,17 +104,11 @@ func (x *tx) reset(ctx context.Context, r *row, project string) (done bool, err 
 	if _, err := x.ExecContext(ctx, "DELETE FROM failures WHERE job = ?", r.num); err != nil {
 		return false, fmt.Errorf("clear failures: %w", err)
 	}
-	pinned := r.Checkpoint.HistoryID
-	if stored, err := x.hasMessages(ctx, r.Account); err != nil {
+	stored, err := x.hasMessages(ctx, r.Account)
+	if err != nil {
 		return false, err
-	} else if !stored {
-		pinned = 0
 	}
-	r.Job = jobs.Job{
-		Checkpoint: jobs.Checkpoint{HistoryID: pinned},
-		ID:         r.ID, Kind: r.Kind, Account: r.Account, Project: project, Filter: r.Filter,
-		State: jobs.Queued, Place: jobs.FirstPlace(r.Kind), Epoch: r.Epoch + 1, CreatedAt: r.CreatedAt,
-	}
+	r.Restart(project, stored)
 	return true, x.save(ctx, r)
 }
 

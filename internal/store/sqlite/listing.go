@@ -47,7 +47,7 @@ func (s *Store) AddListed(ctx context.Context, ref jobs.TaskRef, p jobs.Page) (j
 			return err
 		}
 		if r.Progress.Listed > before {
-			r.Refusals, r.Failures = 0, 0
+			r.Progressed()
 		}
 		c := &r.Checkpoint
 		if all {

@@ -164,11 +164,10 @@ func (x *tx) startSync(ctx context.Context, email string, due bool) (job jobs.Jo
 	case errors.Is(err, jobs.ErrNotFound):
 		r, err = x.insertJob(ctx, jobs.MailSync, jobs.SyncID(email), email, project)
 	case err != nil:
-	case r.State == jobs.Paused, due && rests(r.State) && c.AskedAt.IsZero():
+	case r.State == jobs.Paused, due && r.State.Rests() && c.AskedAt.IsZero():
 		return r.Job, false, true, nil
 	case idle(r):
-		r.State, r.Epoch, r.WaitingFor, r.WaitUntil = jobs.Queued, r.Epoch+1, "", time.Time{}
-		r.Checkpoint.Listed = false
+		r.Wake()
 		err = x.save(ctx, r)
 	case r.State.Live():
 		return r.Job, false, true, x.remember(ctx, r)
@@ -176,11 +175,7 @@ func (x *tx) startSync(ctx context.Context, email string, due bool) (job jobs.Jo
 		if done, err := x.clearDone(ctx, r); err != nil || !done {
 			return jobs.Job{}, false, false, err
 		}
-		// Its counters are those of all runs, and go on.
-		r.Project, r.State, r.Epoch, r.Slice = project, jobs.Queued, r.Epoch+1, 0
-		r.Wanted, r.LastError, r.Refusals, r.Failures = "", "", 0, 0
-		r.Checkpoint.Listed = false
-		r.StartedAt, r.FinishedAt = time.Time{}, time.Time{}
+		r.Restart(project, false)
 		err = x.save(ctx, r)
 	}
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *Store) PushMail(ctx context.Context, email string, historyID uint64) (o
 		case errors.Is(err, jobs.ErrNotFound):
 		case err != nil:
 			return err
-		case rests(r.State), rests(r.Wanted):
+		case r.State.Rests(), r.Wanted.Rests():
 			outcome = jobs.PushResting
 			return nil
 		case r.State.Live():
@@ -52,11 +52,6 @@ func (s *Store) PushMail(ctx context.Context, email string, historyID uint64) (o
 		return "", fmt.Errorf("take a push for %q: %w", account, err)
 	}
 	return outcome, nil
-}
-
-// rests reports whether only people make a job in this state go on.
-func rests(s jobs.State) bool {
-	return s == jobs.Paused || s == jobs.Blocked || s == jobs.Cancelled
 }
 
 // askMail asks for a sync; one that was asked for before and has not begun stays

@@ -101,9 +101,7 @@ func (s *Store) FetchAgain(ctx context.Context, account string, lost []LostBody)
 				}
 			}
 			for r := range touched {
-				if r.State.Terminal() {
-					requeue(r)
-				}
+				r.Retry()
 				if err := x.save(ctx, r); err != nil {
 					return err
 				}
@@ -161,8 +159,7 @@ func (x *tx) fetcher(ctx context.Context, backfills []*row, b LostBody) (chosen 
 		if !listed && r.ID != jobs.BackfillID(r.Account) {
 			continue
 		}
-		switch r.State {
-		case jobs.Cancelled, jobs.Failed, jobs.Blocked:
+		if r.CanRetry() != nil {
 			reason = fmt.Sprintf("%s is %s; start it again", r.ID, r.State)
 			continue
 		}

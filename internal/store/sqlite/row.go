@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"headroom/jobs"
 )
@@ -78,14 +77,9 @@ func (x *tx) load(ctx context.Context, id string) (*row, error) {
 	return r, nil
 }
 
-// save writes what may have changed in r, and sets its UpdatedAt.
+// save writes what may have changed in r.
 func (x *tx) save(ctx context.Context, r *row) error {
-	r.UpdatedAt = fromMillis(x.now)
-	if r.Failures == 0 {
-		r.FailingSince = time.Time{}
-	} else if r.FailingSince.IsZero() || r.FailingSince.After(r.UpdatedAt) {
-		r.FailingSince = r.UpdatedAt
-	}
+	r.Touch(x.moment())
 	args := append([]any{r.State.Live()}, r.values()...)
 	if _, err := x.ExecContext(ctx, updateJob, append(args, r.num)...); err != nil {
 		return fmt.Errorf("save job %q: %w", r.ID, err)

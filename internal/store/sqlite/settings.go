@@ -57,7 +57,7 @@ func (s *Store) ChangeSettings(ctx context.Context, project string, apis []strin
 			if c == nil {
 				continue
 			}
-			row := Setting{project, api, next, fromMillis(x.now), clean(who), clean(c.Change), c.Live}
+			row := Setting{project, api, next, x.moment(), clean(who), clean(c.Change), c.Live}
 			if err := x.insertSetting(ctx, row); err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 // returns the cursor, which says when the mailbox is read as a whole instead.
 func (s *Store) ExpireCursor(ctx context.Context, ref jobs.TaskRef, reason jobs.ReconcileReason) (jobs.Cursor, error) {
 	return s.moveCursor(ctx, ref, "expire cursor", func(x *tx, c jobs.Cursor) jobs.Cursor {
-		return c.Expire(reason, fromMillis(x.now))
+		return c.Expire(reason, x.moment())
 	})
 }
 
@@ -26,7 +26,7 @@ func (s *Store) BeginSnapshot(ctx context.Context, ref jobs.TaskRef, p jobs.Prof
 // FailSnapshot says that a step of the reading failed.
 func (s *Store) FailSnapshot(ctx context.Context, ref jobs.TaskRef, reason string) (jobs.Cursor, error) {
 	return s.moveCursor(ctx, ref, "note a failure of the snapshot", func(x *tx, c jobs.Cursor) jobs.Cursor {
-		c.Snapshot = c.Snapshot.Fail(clean(reason), fromMillis(x.now))
+		c.Snapshot = c.Snapshot.Fail(clean(reason), x.moment())
 		return c
 	})
 }
@@ -71,7 +71,7 @@ func (s *Store) AddSnapshot(ctx context.Context, ref jobs.TaskRef, label string,
 		}
 		next = next.Progress()
 		c.Snapshot = next
-		r.Refusals, r.Failures = 0, 0
+		r.Progressed()
 		return x.saveCursor(ctx, c)
 	})
 	return next, err
@@ -110,7 +110,7 @@ func (s *Store) MergeSnapshot(ctx context.Context, ref jobs.TaskRef) (c jobs.Cur
 		if err != nil {
 			return err
 		}
-		r.Refusals, r.Failures = 0, 0
+		r.Progressed()
 		return x.saveCursor(ctx, c)
 	})
 	return c, err

@@ -21,6 +21,9 @@ type tx struct {
 	now int64
 }
 
+// moment is the store's clock.
+func (x *tx) moment() time.Time { return fromMillis(x.now) }
+
 // after is the moment d from now.
 func (x *tx) after(d time.Duration) time.Time { return fromMillis(x.now + d.Milliseconds()) }
 
@@ -61,7 +64,7 @@ func (s *Store) owned(ctx context.Context, u urgency, ref jobs.TaskRef, verb str
 		if err != nil {
 			return err
 		}
-		if err := r.ownedBy(ref); err != nil {
+		if err := r.OwnedBy(ref); err != nil {
 			return err
 		}
 		if err := fn(ctx, x, r); err != nil {
@@ -77,20 +80,6 @@ func (s *Store) owned(ctx context.Context, u urgency, ref jobs.TaskRef, verb str
 		return jobs.Job{}, fmt.Errorf("%s of %s: %w", verb, ref.TaskID(), err)
 	}
 	return job, nil
-}
-
-// ownedBy returns [jobs.ErrStale] unless ref names the slice that holds the
-// job's lease. A lease that ran out still counts while nobody took it over.
-func (r *row) ownedBy(ref jobs.TaskRef) error {
-	if r.Epoch == ref.Epoch && r.Slice == ref.Slice && !r.LeaseUntil.IsZero() && r.State.Live() {
-		return nil
-	}
-	return r.stale()
-}
-
-// stale says where the job is, to a caller that believes it elsewhere.
-func (r *row) stale() error {
-	return fmt.Errorf("job %s is %s at epoch %d, slice %d: %w", r.ID, r.State, r.Epoch, r.Slice, jobs.ErrStale)
 }
 
 // toMillis is a moment as the database keeps it.

@@ -89,7 +89,7 @@ func (s *Store) Renewed(ctx context.Context, ref jobs.TaskRef, k jobs.WatchKey, 
 	_, err := s.owned(ctx, ahead, ref, "note a watch", func(ctx context.Context, x *tx, r *row) error {
 		k.Account = r.Account
 		return x.saveWatch(ctx, jobs.Watch{WatchKey: k, State: jobs.WatchActive,
-			RenewedAt: fromMillis(x.now), ExpiresAt: x.after(life), RenewAt: x.after(renew)})
+			RenewedAt: x.moment(), ExpiresAt: x.after(life), RenewAt: x.after(renew)})
 	})
 	return err
 }
