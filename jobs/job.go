@@ -121,7 +121,7 @@ type Job struct {
 	Slice      int64      `json:"slice"`            // the slice that is next or running
 	Checkpoint Checkpoint `json:"checkpoint"`
 	Progress   Progress   `json:"progress"`
-	Place      Place      `json:"place,omitempty"` // "wanted": the job waits for its turn
+	Admission  Admission  `json:"place,omitempty"` // "wanted": the job waits for admission
 	Units      int64      `json:"units"`           // of quota, spent by its slices
 
 	WaitingFor string    `json:"waiting_for,omitempty"` // the limit, or the fault, that the job waits for

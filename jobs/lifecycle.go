@@ -51,8 +51,8 @@ func (j *Job) Claim(ref TaskRef, now time.Time, lease time.Duration) (changed bo
 		j.Epoch++
 	}
 	j.State = Running
-	if j.Place == PlaceWanted { // whoever made the task has admitted the job
-		j.Place = PlaceHeld
+	if j.Admission == NotAdmitted { // whoever made the task admitted the job
+		j.Admission = Admitted
 	}
 	j.WaitingFor, j.WaitUntil = "", time.Time{}
 	j.Renew(now, lease)
@@ -240,11 +240,11 @@ func (j *Job) Retry() {
 
 // Admit changes the admission of a live job. It returns [ErrStale] when the job is no
 // longer live, or has another admission than from.
-func (j *Job) Admit(from, to Place) error {
-	if !j.State.Live() || j.Place != from {
+func (j *Job) Admit(from, to Admission) error {
+	if !j.State.Live() || j.Admission != from {
 		return j.stale()
 	}
-	j.Place = to
+	j.Admission = to
 	return nil
 }
 
@@ -265,8 +265,8 @@ func (j *Job) Touch(now time.Time) {
 // requested pause or cancellation takes effect.
 func (j *Job) release(now time.Time) {
 	j.LeaseUntil = time.Time{}
-	if j.Place == PlaceYields {
-		j.Place = PlaceWanted
+	if j.Admission == Yielding {
+		j.Admission = NotAdmitted
 		if j.State == Running {
 			j.State = Queued
 		}
@@ -300,7 +300,7 @@ func (j *Job) bring(to State, now time.Time) {
 // requeue queues a job that rests or has ended.
 func (j *Job) requeue() {
 	j.Epoch++
-	j.State, j.Place = Queued, FirstPlace(j.Kind)
+	j.State, j.Admission = Queued, FirstAdmission(j.Kind)
 	j.LastError, j.Refusals, j.Failures = "", 0, 0
 	j.FinishedAt = time.Time{}
 }

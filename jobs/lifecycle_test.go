@@ -92,7 +92,7 @@ var events = [][]event{{
 		}
 		return err
 	}},
-	{"admit", func(j *jobs.Job) error { return j.Admit(jobs.PlaceHeld, jobs.PlaceYields) }},
+	{"admit", func(j *jobs.Job) error { return j.Admit(jobs.Admitted, jobs.Yielding) }},
 }}
 
 // outcome says what an event made of a job: "-" is no change, "+" is the next epoch,
@@ -258,13 +258,13 @@ func TestAYieldingJobWaitsForItsNextAdmission(t *testing.T) {
 		{"take over", func(j *jobs.Job) { _ = j.TakeOver(*j, noon) }, jobs.Queued},
 	} {
 		j := owned("", noon)
-		j.Place = jobs.PlaceYields
+		j.Admission = jobs.Yielding
 		c.end(&j)
-		if j.Place != jobs.PlaceWanted || j.State != c.want {
-			t.Errorf("%s: admission %q, state %s, want %q and %s", c.name, j.Place, j.State, jobs.PlaceWanted, c.want)
+		if j.Admission != jobs.NotAdmitted || j.State != c.want {
+			t.Errorf("%s: admission %q, state %s, want %q and %s", c.name, j.Admission, j.State, jobs.NotAdmitted, c.want)
 		}
-		if _, err := j.Claim(j.Ref(), noon, lease); err != nil || j.Place != jobs.PlaceHeld {
-			t.Errorf("claim after %s = %v, admission %q, want it admitted", c.name, err, j.Place)
+		if _, err := j.Claim(j.Ref(), noon, lease); err != nil || j.Admission != jobs.Admitted {
+			t.Errorf("claim after %s = %v, admission %q, want it admitted", c.name, err, j.Admission)
 		}
 	}
 }
@@ -307,7 +307,7 @@ func TestRestart(t *testing.T) {
 
 	backfill.Restart("new", true)
 	want := jobs.Job{ID: "j", Kind: jobs.MailBackfill, Account: "a@example.com", Project: "new", State: jobs.Queued, Epoch: 4,
-		Place: jobs.PlaceWanted, Checkpoint: jobs.Checkpoint{HistoryID: 9}, CreatedAt: noon}
+		Admission: jobs.NotAdmitted, Checkpoint: jobs.Checkpoint{HistoryID: 9}, CreatedAt: noon}
 	if diff := cmp.Diff(want, backfill); diff != "" {
 		t.Errorf("a backfill with its pin (-want +got):\n%s", diff)
 	}

@@ -81,15 +81,15 @@ func (p SchedulePause) Covers(s Schedule, tenant, account string) bool {
 	return (p.Schedule == "" || p.Schedule == s) && (p.Tenant == "" || p.Tenant == tenant) && (p.Account == "" || p.Account == account)
 }
 
-// A ScheduleRevision rises with every change of what [Roll] holds, apart from the
+// A ScheduleRevision rises with every change of what [ScheduleSnapshot] holds, apart from the
 // slots.
 type ScheduleRevision struct {
 	Accounts int64 // an account was added, or assigned to another tenant
 	Pauses   int64 // something was paused or resumed
 }
 
-// A Roll is all that schedules run for.
-type Roll struct {
+// A ScheduleSnapshot is all that schedules run for.
+type ScheduleSnapshot struct {
 	Revision ScheduleRevision
 	Accounts []Account
 	Slots    []Slot

@@ -14,11 +14,11 @@ import (
 
 // An AdmissionStore knows the backfills and their places.
 type AdmissionStore interface {
-	// Contenders returns all live backfills, the oldest first.
-	Contenders(ctx context.Context) ([]jobs.Contender, error)
-	// SetPlace brings a job from one place to another and returns its row. The
-	// error is jobs.ErrStale when it has another place than from by now.
-	SetPlace(ctx context.Context, id string, from, to jobs.Place) (jobs.Job, error)
+	// Candidates returns all live backfills, the oldest first.
+	Candidates(ctx context.Context) ([]jobs.Candidate, error)
+	// SetAdmission changes a job's admission and returns its row. The error is
+	// jobs.ErrStale when it has another admission than from by now.
+	SetAdmission(ctx context.Context, id string, from, to jobs.Admission) (jobs.Job, error)
 }
 
 // Capacity is what a project can feed.
@@ -111,12 +111,12 @@ func (a *Admission) Run(ctx context.Context) error {
 func (a *Admission) round(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
-	all, err := a.opts.Store.Contenders(ctx)
+	all, err := a.opts.Store.Candidates(ctx)
 	if err != nil {
 		return fmt.Errorf("list backfills: %w", err)
 	}
 	spent := a.spentBy(all)
-	projects := map[string][]jobs.Contender{}
+	projects := map[string][]jobs.Candidate{}
 	for name := range a.roots {
 		projects[name] = nil // those whose work is over have their metrics set to 0
 	}
@@ -126,18 +126,18 @@ func (a *Admission) round(ctx context.Context) error {
 		if !c.WaitUntil.After(now) {
 			projects[c.Project] = append(projects[c.Project], c)
 		} else if projects[c.Project] == nil {
-			projects[c.Project] = []jobs.Contender{}
+			projects[c.Project] = []jobs.Candidate{}
 		}
 	}
 	var errs []error
-	for name, contenders := range projects {
-		changes := a.plan(name, contenders, spent)
+	for name, candidates := range projects {
+		changes := a.plan(name, candidates, spent)
 		for _, change := range changes {
 			if err := a.apply(ctx, name, change); err != nil {
 				errs = append(errs, err)
 			}
 		}
-		if contenders == nil {
+		if candidates == nil {
 			delete(a.roots, name)
 		}
 	}
@@ -149,7 +149,7 @@ func (a *Admission) round(ctx context.Context) error {
 
 // spentBy is what each job has spent since the last round, and remembers what all
 // have.
-func (a *Admission) spentBy(all []jobs.Contender) map[string]int64 {
+func (a *Admission) spentBy(all []jobs.Candidate) map[string]int64 {
 	spent, units := map[string]int64{}, make(map[string]int64, len(all))
 	for _, c := range all {
 		before, known := a.units[c.Job]
@@ -165,19 +165,19 @@ func (a *Admission) spentBy(all []jobs.Contender) map[string]int64 {
 // A placing is a change of a job's place.
 type placing struct {
 	job      string
-	from, to jobs.Place
+	from, to jobs.Admission
 }
 
 // apply makes a change, and puts the task of a job that now has a place.
 func (a *Admission) apply(ctx context.Context, project string, p placing) error {
-	job, err := a.opts.Store.SetPlace(ctx, p.job, p.from, p.to)
+	job, err := a.opts.Store.SetAdmission(ctx, p.job, p.from, p.to)
 	if errors.Is(err, jobs.ErrStale) || errors.Is(err, jobs.ErrNotFound) {
 		return nil // it went on meanwhile, or another scheduler was faster
 	}
 	if err != nil {
 		return fmt.Errorf("place of job %s: %w", p.job, err)
 	}
-	if p.from != jobs.PlaceWanted {
+	if p.from != jobs.NotAdmitted {
 		return nil
 	}
 	a.metrics.admitted.WithLabelValues(project).Inc()

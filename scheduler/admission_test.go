@@ -32,7 +32,7 @@ type yard struct {
 }
 
 type yardJob struct {
-	jobs.Contender
+	jobs.Candidate
 	left int64
 }
 
@@ -54,30 +54,30 @@ func (y *yard) add(tenant, class string, mailboxes int, units int64) {
 		account := fmt.Sprintf("%s-%d", tenant, n)
 		id := jobs.BackfillID(account)
 		y.order = append(y.order, id)
-		y.rows[id] = &yardJob{jobs.Contender{Job: id, Account: account, Project: "p", Tenant: tenant, Class: class, Place: jobs.PlaceWanted}, units}
+		y.rows[id] = &yardJob{jobs.Candidate{Job: id, Account: account, Project: "p", Tenant: tenant, Class: class, Admission: jobs.NotAdmitted}, units}
 	}
 }
 
-func (y *yard) Contenders(context.Context) ([]jobs.Contender, error) {
+func (y *yard) Candidates(context.Context) ([]jobs.Candidate, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	var all []jobs.Contender
+	var all []jobs.Candidate
 	for _, id := range y.order {
 		if j := y.rows[id]; j.left > 0 {
-			all = append(all, j.Contender)
+			all = append(all, j.Candidate)
 		}
 	}
 	return all, nil
 }
 
-func (y *yard) SetPlace(_ context.Context, id string, from, to jobs.Place) (jobs.Job, error) {
+func (y *yard) SetAdmission(_ context.Context, id string, from, to jobs.Admission) (jobs.Job, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	j := y.rows[id]
-	if j.left <= 0 || j.Place != from {
+	if j.left <= 0 || j.Admission != from {
 		return jobs.Job{}, jobs.ErrStale
 	}
-	j.Place = to
+	j.Admission = to
 	return jobs.Job{ID: id, Kind: jobs.MailBackfill}, nil
 }
 
@@ -110,8 +110,8 @@ func (y *yard) endSlice(j *yardJob) (again bool) {
 	y.last[j.Tenant], y.ended[j.Tenant] = time.Now(), time.Now()
 	switch {
 	case j.left <= 0:
-	case j.Place == jobs.PlaceYields:
-		j.Place = jobs.PlaceWanted
+	case j.Admission == jobs.Yielding:
+		j.Admission = jobs.NotAdmitted
 	default:
 		return true
 	}
@@ -329,8 +329,8 @@ func TestNobodyYieldsWithoutNeed(t *testing.T) {
 		y.mu.Lock()
 		defer y.mu.Unlock()
 		for _, j := range y.rows {
-			if j.Place != jobs.PlaceHeld {
-				t.Errorf("%s is at %q, and nobody waits", j.Job, j.Place)
+			if j.Admission != jobs.Admitted {
+				t.Errorf("%s is at %q, and nobody waits", j.Job, j.Admission)
 			}
 			if j.Units < 55*rate {
 				t.Errorf("%s spent %d units in a minute", j.Job, j.Units)

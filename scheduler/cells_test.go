@@ -54,10 +54,10 @@ var standings = []standing{
 		return must(t)(s.Renew(t.Context(), j.Ref(), -time.Second))
 	}, all("lease-expired")},
 	{"in line for a place", func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
-		return must(t)(s.SetPlace(t.Context(), j.ID, jobs.PlaceHeld, jobs.PlaceWanted))
+		return must(t)(s.SetAdmission(t.Context(), j.ID, jobs.Admitted, jobs.NotAdmitted))
 	}, all("")},
 	{"its place asked back", func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
-		return must(t)(s.SetPlace(t.Context(), j.ID, jobs.PlaceHeld, jobs.PlaceYields))
+		return must(t)(s.SetAdmission(t.Context(), j.ID, jobs.Admitted, jobs.Yielding))
 	}, byTask},
 	{"paused", func(t *testing.T, s *sqlite.Store, j jobs.Job) jobs.Job {
 		return must(t)(store2(s.Pause(t.Context(), j.ID)))
@@ -221,7 +221,7 @@ func newJob(t *testing.T, s *sqlite.Store, account string) jobs.Job {
 		t.Fatal(err)
 	}
 	j := must(t)(store2(s.StartBackfill(t.Context(), account, jobs.Filter{})))
-	return must(t)(s.SetPlace(t.Context(), j.ID, jobs.PlaceWanted, jobs.PlaceHeld))
+	return must(t)(s.SetAdmission(t.Context(), j.ID, jobs.NotAdmitted, jobs.Admitted))
 }
 
 // TestEveryCellIsRescuedOnce: each state of a job, with each state of its task,
@@ -287,7 +287,7 @@ func (r *rig) checkTasks(t *testing.T, s *sqlite.Store, c cell, cause string) {
 		}
 		return
 	}
-	rests := now.State == jobs.Paused || now.Place == jobs.PlaceWanted
+	rests := now.State == jobs.Paused || now.Admission == jobs.NotAdmitted
 	if task := r.look(t, now.Ref()).State; now.Epoch != c.job.Epoch+1 || (task == scheduler.TaskPending) == rests {
 		t.Errorf("%s: the job is %s at epoch %d with a task %s, want the next epoch, and a pending task unless it rests", c.name, now.State, now.Epoch, task)
 	}
@@ -323,7 +323,7 @@ func (r *rig) runAll(t *testing.T, s *sqlite.Store, cells []cell, rescued map[st
 	for _, c := range cells {
 		now := must(t)(s.Job(t.Context(), c.job.ID))
 		want := 0
-		if now.State.Live() && now.Place != jobs.PlaceWanted && (rescued[c.job.ID] != "" || c.state == "pending" && c.job.LeaseUntil.IsZero()) {
+		if now.State.Live() && now.Admission != jobs.NotAdmitted && (rescued[c.job.ID] != "" || c.state == "pending" && c.job.LeaseUntil.IsZero()) {
 			want = 1
 		}
 		if runs[c.job.ID] != want {

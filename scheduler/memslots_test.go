@@ -46,14 +46,14 @@ func (s *slotStore) ScheduleRevision(context.Context) (jobs.ScheduleRevision, er
 	return s.revision, nil
 }
 
-func (s *slotStore) ScheduleRoll(context.Context) (jobs.Roll, error) {
+func (s *slotStore) ScheduleSnapshot(context.Context) (jobs.ScheduleSnapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return jobs.Roll{Revision: s.revision, Accounts: slices.Clone(s.accounts), Pauses: slices.Clone(s.pauses),
+	return jobs.ScheduleSnapshot{Revision: s.revision, Accounts: slices.Clone(s.accounts), Pauses: slices.Clone(s.pauses),
 		Slots: slices.Collect(maps.Values(s.slots))}, nil
 }
 
-func (s *slotStore) SeeSlots(_ context.Context, slots []jobs.Slot) error {
+func (s *slotStore) InitSlots(_ context.Context, slots []jobs.Slot) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range slots {

@@ -15,13 +15,13 @@ type placer struct {
 	waiting  int // jobs that wait for a place
 	perTen   int
 	tenants  map[string]int // places by tenant, those about to be yielded not
-	yielding []*jobs.Contender
+	yielding []*jobs.Candidate
 	changes  []placing
 }
 
 // plan returns the changes that are due among a project's backfills. Spent is what
 // each has spent since the last round.
-func (a *Admission) plan(project string, contenders []jobs.Contender, spent map[string]int64) []placing {
+func (a *Admission) plan(project string, candidates []jobs.Candidate, spent map[string]int64) []placing {
 	capacity, ok := a.opts.Capacity[project]
 	if !ok {
 		capacity = unknownCapacity
@@ -35,7 +35,7 @@ func (a *Admission) plan(project string, contenders []jobs.Contender, spent map[
 	if p.perTen == 0 {
 		p.perTen = math.MaxInt
 	}
-	p.build(contenders, spent, a.opts.Weights)
+	p.build(candidates, spent, a.opts.Weights)
 	p.fill()
 	p.reclaim()
 	p.keep()
@@ -46,12 +46,12 @@ func (a *Admission) plan(project string, contenders []jobs.Contender, spent map[
 
 // build brings the tree up to date: who has work, what it has spent, which places
 // it holds.
-func (p *placer) build(contenders []jobs.Contender, spent map[string]int64, weights Weights) {
+func (p *placer) build(candidates []jobs.Candidate, spent map[string]int64, weights Weights) {
 	p.root.begin()
 	p.root.weight = 1
 	fresh := map[*share]bool{}
-	for i := range contenders {
-		c := &contenders[i]
+	for i := range candidates {
+		c := &candidates[i]
 		path := []*share{p.root}
 		down := func(name string, weight float64) *share {
 			kid, isNew := path[len(path)-1].kid(name, weight)
@@ -68,20 +68,20 @@ func (p *placer) build(contenders []jobs.Contender, spent map[string]int64, weig
 		down(c.Job, 1).job = c
 		for _, s := range path {
 			s.spent += float64(spent[c.Job]) / s.weight
-			if c.Place == jobs.PlaceWanted {
+			if c.Admission == jobs.NotAdmitted {
 				s.wants++
 				continue
 			}
 			s.running += p.slice / s.weight
-			if c.Place == jobs.PlaceHeld {
+			if c.Admission == jobs.Admitted {
 				s.held++
 			}
 		}
-		if c.Place == jobs.PlaceWanted {
+		if c.Admission == jobs.NotAdmitted {
 			continue
 		}
 		p.taken++
-		if c.Place == jobs.PlaceHeld {
+		if c.Admission == jobs.Admitted {
 			p.tenants[c.Tenant]++
 		} else {
 			p.yielding = append(p.yielding, c)
@@ -95,7 +95,7 @@ func (p *placer) build(contenders []jobs.Contender, spent map[string]int64, weig
 func (p *placer) blocked(s *share) bool { return s.tenant && p.tenants[s.name] >= p.perTen }
 
 // give counts a place for the job at the end of a path, which waited for one.
-func (p *placer) give(path []*share) *jobs.Contender {
+func (p *placer) give(path []*share) *jobs.Candidate {
 	job := path[len(path)-1].job
 	for _, s := range path {
 		s.wants--
@@ -115,7 +115,7 @@ func (p *placer) fill() {
 		job := p.give(path)
 		p.taken++
 		p.waiting--
-		p.changes = append(p.changes, placing{job.Job, jobs.PlaceWanted, jobs.PlaceHeld})
+		p.changes = append(p.changes, placing{job.Job, jobs.NotAdmitted, jobs.Admitted})
 	}
 }
 
@@ -157,7 +157,7 @@ func (p *placer) yield(path []*share) {
 		s.held--
 	}
 	p.tenants[job.Tenant]--
-	p.changes = append(p.changes, placing{job.Job, jobs.PlaceHeld, jobs.PlaceYields})
+	p.changes = append(p.changes, placing{job.Job, jobs.Admitted, jobs.Yielding})
 }
 
 // keep lets jobs keep their places that nobody waits for any more.
@@ -168,7 +168,7 @@ func (p *placer) keep() {
 	for _, job := range p.yielding {
 		if p.tenants[job.Tenant] < p.perTen {
 			p.tenants[job.Tenant]++
-			p.changes = append(p.changes, placing{job.Job, jobs.PlaceYields, jobs.PlaceHeld})
+			p.changes = append(p.changes, placing{job.Job, jobs.Yielding, jobs.Admitted})
 		}
 	}
 }

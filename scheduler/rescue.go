@@ -112,7 +112,7 @@ func (t *tick) mend(ctx context.Context, job jobs.Job) error {
 	switch {
 	case !job.LeaseUntil.IsZero():
 		why = t.judgeOwned(job)
-	case job.Place == jobs.PlaceWanted: // it is to have no task until it is given a place
+	case job.Admission == jobs.NotAdmitted: // it is to have no task until it is given a place
 	default:
 		task, err := t.scheduler.opts.Queue.Look(ctx, job.Ref())
 		if err != nil {
@@ -212,7 +212,7 @@ func (t *tick) rescue(ctx context.Context, job jobs.Job, why cause) error {
 	if err != nil {
 		return err
 	}
-	if taken.State.Live() && taken.Place != jobs.PlaceWanted { // else it is where somebody wanted it
+	if taken.State.Live() && taken.Admission != jobs.NotAdmitted { // else it is where somebody wanted it
 		if err := t.scheduler.opts.Queue.Put(ctx, taken.Ref()); err != nil {
 			return err // the next tick finds the task missing
 		}

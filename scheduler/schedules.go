@@ -16,10 +16,10 @@ import (
 type ScheduleStore interface {
 	// ScheduleRevision says whether the roll must be read again.
 	ScheduleRevision(ctx context.Context) (jobs.ScheduleRevision, error)
-	// ScheduleRoll returns the accounts, their slots and what is paused.
-	ScheduleRoll(ctx context.Context) (jobs.Roll, error)
-	// SeeSlots notes slots of streams that have none yet.
-	SeeSlots(ctx context.Context, slots []jobs.Slot) error
+	// ScheduleSnapshot returns the accounts, their slots and what is paused.
+	ScheduleSnapshot(ctx context.Context) (jobs.ScheduleSnapshot, error)
+	// InitSlots notes slots of streams that have none yet.
+	InitSlots(ctx context.Context, slots []jobs.Slot) error
 	// ClaimSlots moves each stream's slot on and asks for its work, in one
 	// transaction, where the row's slot is still the one that the claim names. The
 	// error is jobs.ErrStale, and nothing was done, when something was paused or
@@ -136,7 +136,7 @@ func (s *Schedules) refresh(ctx context.Context, now time.Time) error {
 	if s.plan != nil && s.plan.revision == revision {
 		return nil
 	}
-	roll, err := s.opts.Store.ScheduleRoll(ctx)
+	roll, err := s.opts.Store.ScheduleSnapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *Schedules) refresh(ctx context.Context, now time.Time) error {
 	}
 	for len(unseen) > 0 {
 		n := min(len(unseen), claimsAtOnce)
-		if err := s.opts.Store.SeeSlots(ctx, unseen[:n]); err != nil {
+		if err := s.opts.Store.InitSlots(ctx, unseen[:n]); err != nil {
 			return err
 		}
 		unseen = unseen[n:]
@@ -157,7 +157,7 @@ func (s *Schedules) refresh(ctx context.Context, now time.Time) error {
 
 // draw makes a plan of a roll. Unseen are the streams that the store has no slot
 // of: what was before they were seen is not run.
-func (s *Schedules) draw(roll jobs.Roll, now time.Time) (p *plan, unseen []jobs.Slot, err error) {
+func (s *Schedules) draw(roll jobs.ScheduleSnapshot, now time.Time) (p *plan, unseen []jobs.Slot, err error) {
 	rows := make(map[key]*jobs.Slot, len(roll.Slots))
 	for i := range roll.Slots {
 		r := &roll.Slots[i]

@@ -28,7 +28,7 @@ func weight(all map[string]float64, name string) float64 {
 	return 1
 }
 
-func (w Weights) classOf(c jobs.Contender) string {
+func (w Weights) classOf(c jobs.Candidate) string {
 	if c.Class != "" {
 		return c.Class
 	}
@@ -60,7 +60,7 @@ type share struct {
 	running float64 // what the places that are held will have spent, over the weight
 	held    int     // places below that are to be kept
 	wants   int     // jobs below that wait for a place
-	job     *jobs.Contender
+	job     *jobs.Candidate
 }
 
 func (s *share) kid(name string, weight float64) (kid *share, fresh bool) {

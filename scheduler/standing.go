@@ -23,7 +23,7 @@ func (s Standing) Paused() bool { return s.Timing.Paused || len(s.Pauses) > 0 }
 // Standings says where schedules stand with the accounts of a roll: what any
 // scheduler that begins now would do. The order is that of the accounts and of
 // [jobs.Schedules].
-func Standings(roll jobs.Roll, timingFunc func(s jobs.Schedule, tenant, account string) Timing, now time.Time) ([]Standing, error) {
+func Standings(roll jobs.ScheduleSnapshot, timingFunc func(s jobs.Schedule, tenant, account string) Timing, now time.Time) ([]Standing, error) {
 	s := &Schedules{opts: SchedulesOptions{TimingFunc: timingFunc}, timings: map[Timing]*timing{}}
 	rows := make(map[key]*jobs.Slot, len(roll.Slots))
 	for i := range roll.Slots {

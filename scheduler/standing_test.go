@@ -11,7 +11,7 @@ import (
 func TestStandingsTellWhatASchedulerWouldDo(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 30, 0, 0, time.UTC)
 	accounts := []jobs.Account{{Email: "late@example.com"}, {Email: "new@example.com"}, {Email: "held@example.com", Tenant: "acme"}}
-	roll := jobs.Roll{
+	roll := jobs.ScheduleSnapshot{
 		Accounts: accounts,
 		Slots: []jobs.Slot{
 			{Schedule: jobs.ScheduleMail, Account: "late@example.com", Spec: "0 * * * * UTC", Slot: now.Add(-5*time.Hour - 30*time.Minute), Runs: 1},

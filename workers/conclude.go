@@ -76,7 +76,7 @@ func (s *slice) handOver(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("end slice %s: %w", s.ref.TaskID(), err)
 	}
-	if s.rests(job) || job.Place == jobs.PlaceWanted {
+	if s.rests(job) || job.Admission == jobs.NotAdmitted {
 		return nil
 	}
 	return s.queue.Put(ctx, job.Ref())
@@ -162,7 +162,7 @@ func (s *slice) park(ctx context.Context, p jobs.Park, wait time.Duration) error
 	if err != nil {
 		return fmt.Errorf("park job %s, which waits for %s: %w", s.job.ID, p.For, err)
 	}
-	if s.rests(job) || job.Place == jobs.PlaceWanted {
+	if s.rests(job) || job.Admission == jobs.NotAdmitted {
 		return nil
 	}
 	return &ParkedError{Job: s.job.ID, For: p.For, Until: p.Until, Delay: max(wait, 0)}
@@ -175,7 +175,7 @@ func (s *slice) finish(ctx context.Context, f jobs.Finish) error {
 	}
 	s.left = job.State
 	if job.State.Live() { // items of it are to be tried again
-		if job.Place == jobs.PlaceWanted {
+		if job.Admission == jobs.NotAdmitted {
 			return nil
 		}
 		return s.queue.Put(ctx, job.Ref())

@@ -95,7 +95,7 @@ func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
 		if job.ID != "" {
 			next = job.Ref() // the row may be further still
 		}
-		if job.Place == jobs.PlaceWanted {
+		if job.Admission == jobs.NotAdmitted {
 			return "done-before", nil
 		}
 		return "done-before", h.queue.Put(ctx, next)

@@ -36,7 +36,7 @@ func scheduled(t *testing.T) site {
 	s.headroom("account", "add", "cyd@example.com", "--project", "main", "--tenant", "acme")
 	pinned(t, s)
 	withDB(t, s, func(db *sqlite.Store) error {
-		return db.SeeSlots(t.Context(), []jobs.Slot{{Schedule: jobs.ScheduleMail, Account: "ann@example.com", Spec: "@every 5m0s", Slot: time.Now().Add(-time.Hour)}})
+		return db.InitSlots(t.Context(), []jobs.Slot{{Schedule: jobs.ScheduleMail, Account: "ann@example.com", Spec: "@every 5m0s", Slot: time.Now().Add(-time.Hour)}})
 	})
 	return s
 }

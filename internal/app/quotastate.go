@@ -132,7 +132,7 @@ func (r *QuotaReader) waitingJobs(ctx context.Context) ([]WaitingJob, error) {
 		case !mine:
 		case j.State == jobs.Waiting:
 			waiting = append(waiting, WaitingJob{j.ID, j.Account, j.WaitingFor, j.WaitUntil})
-		case j.Place == jobs.PlaceWanted:
+		case j.Admission == jobs.NotAdmitted:
 			waiting = append(waiting, WaitingJob{ID: j.ID, Account: j.Account, For: "its turn among the project's backfills"})
 		}
 	}

@@ -18,20 +18,20 @@ import (
 // scopedRoll reads what schedules run for, and leaves the accounts of the scope,
 // whose names it brings into the form of the store. The error is a
 // [jobs.ErrNotFound] that says what to do when there is no such account or tenant.
-func scopedRoll(ctx context.Context, cfg config.Config, s *sqlite.Store, scope *jobs.ScheduleScope) (jobs.Roll, error) {
+func scopedRoll(ctx context.Context, cfg config.Config, s *sqlite.Store, scope *jobs.ScheduleScope) (jobs.ScheduleSnapshot, error) {
 	if scope.Account != "" && scope.Tenant != "" {
-		return jobs.Roll{}, &RefusedError{errors.New("name an account or a tenant, not both")}
+		return jobs.ScheduleSnapshot{}, &RefusedError{errors.New("name an account or a tenant, not both")}
 	}
 	if scope.Account != "" {
 		account, err := KnownAccount(ctx, cfg, s, scope.Account)
 		if err != nil {
-			return jobs.Roll{}, err
+			return jobs.ScheduleSnapshot{}, err
 		}
 		scope.Account = account.Email
 	}
-	roll, err := s.ScheduleRoll(ctx)
+	roll, err := s.ScheduleSnapshot(ctx)
 	if err != nil {
-		return jobs.Roll{}, err
+		return jobs.ScheduleSnapshot{}, err
 	}
 	tenants := map[string]bool{}
 	roll.Accounts = slices.DeleteFunc(roll.Accounts, func(a jobs.Account) bool {
@@ -39,7 +39,7 @@ func scopedRoll(ctx context.Context, cfg config.Config, s *sqlite.Store, scope *
 		return scope.Account != "" && a.Email != scope.Account || scope.Tenant != "" && a.Tenant != scope.Tenant
 	})
 	if scope.Tenant != "" && len(roll.Accounts) == 0 {
-		return jobs.Roll{}, missing("unknown tenant %s, no account belongs to it; there are %s", scope.Tenant, someOf(slices.Sorted(maps.Keys(tenants))))
+		return jobs.ScheduleSnapshot{}, missing("unknown tenant %s, no account belongs to it; there are %s", scope.Tenant, someOf(slices.Sorted(maps.Keys(tenants))))
 	}
 	return roll, nil
 }

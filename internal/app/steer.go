@@ -102,7 +102,7 @@ func (o Operator) each(ctx context.Context, name string, do func(context.Context
 // put puts the next slice of a job that waits for nothing on the queue. The row is
 // the truth: where this does not work, the scheduler makes the task.
 func (o Operator) put(ctx context.Context, job jobs.Job) {
-	if job.State != jobs.Queued || job.Place == jobs.PlaceWanted { // or the scheduler gives it a place first
+	if job.State != jobs.Queued || job.Admission == jobs.NotAdmitted { // or the scheduler gives it a place first
 		return
 	}
 	if err := o.Queue.Put(ctx, job.Ref()); err != nil {

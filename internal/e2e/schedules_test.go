@@ -19,7 +19,7 @@ import (
 // slots reads the slots of a schedule, by account.
 func (r *rig) slots(s *sqlite.Store, schedule jobs.Schedule) map[string]jobs.Slot {
 	r.t.Helper()
-	roll, err := s.ScheduleRoll(r.t.Context())
+	roll, err := s.ScheduleSnapshot(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}

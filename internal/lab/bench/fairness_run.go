@@ -197,7 +197,7 @@ func (w *crowdWatch) look(all []jobs.Job) {
 		w.jobs = append(w.jobs, j)
 		stored += j.Progress.Stored
 		switch {
-		case j.State.Live() && j.Place != jobs.PlaceWanted:
+		case j.State.Live() && j.Admission != jobs.NotAdmitted:
 			held++
 		case j.State == jobs.Failed || j.State == jobs.Blocked || j.State == jobs.Paused:
 			w.wrong = fmt.Errorf("job %s is %s: %s", j.ID, j.State, j.LastError)

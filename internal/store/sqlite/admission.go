@@ -8,10 +8,10 @@ import (
 	"headroom/jobs"
 )
 
-// Contenders lists the live backfills, the oldest first.
-func (s *Store) Contenders(ctx context.Context) ([]jobs.Contender, error) {
-	return list(ctx, s, func(scan func(...any) error, c *jobs.Contender) error {
-		err := scan(&c.Job, &c.Account, &c.Project, &c.Tenant, &c.Class, &c.Place, millis{&c.WaitUntil}, &c.Units)
+// Candidates lists the live backfills, the oldest first.
+func (s *Store) Candidates(ctx context.Context) ([]jobs.Candidate, error) {
+	return list(ctx, s, func(scan func(...any) error, c *jobs.Candidate) error {
+		err := scan(&c.Job, &c.Account, &c.Project, &c.Tenant, &c.Class, &c.Admission, millis{&c.WaitUntil}, &c.Units)
 		c.Tenant = tenantOf(c.Tenant, c.Account)
 		return err
 	}, `SELECT j.id, j.account, j.project, a.tenant, a.class, j.place, j.wait_until, j.units
@@ -19,9 +19,8 @@ func (s *Store) Contenders(ctx context.Context) ([]jobs.Contender, error) {
 		WHERE j.live AND j.kind = ? ORDER BY j.created_at, j.id`, jobs.MailBackfill)
 }
 
-// SetPlace brings a live job from one place to another, and returns its row. The
-// error is [jobs.ErrStale] when it is live no longer, or has another place.
-func (s *Store) SetPlace(ctx context.Context, id string, from, to jobs.Place) (job jobs.Job, err error) {
+// SetAdmission changes a job's admission by [jobs.Job.Admit], and returns its row.
+func (s *Store) SetAdmission(ctx context.Context, id string, from, to jobs.Admission) (job jobs.Job, err error) {
 	err = s.line.do(ctx, ahead, func(ctx context.Context, x *tx) error {
 		r, err := x.load(ctx, id)
 		if err != nil {
@@ -35,7 +34,7 @@ func (s *Store) SetPlace(ctx context.Context, id string, from, to jobs.Place) (j
 		return err
 	})
 	if err != nil {
-		return jobs.Job{}, fmt.Errorf("give a place: %w", err)
+		return jobs.Job{}, fmt.Errorf("set admission of %s: %w", id, err)
 	}
 	return job, nil
 }

@@ -22,38 +22,38 @@ func withAnn(t *testing.T) *sqlite.Store {
 }
 
 // contender returns the one live backfill.
-func contender(t *testing.T, s *sqlite.Store) jobs.Contender {
+func contender(t *testing.T, s *sqlite.Store) jobs.Candidate {
 	t.Helper()
-	all := must[[]jobs.Contender](t)(s.Contenders(t.Context()))
+	all := must[[]jobs.Candidate](t)(s.Candidates(t.Context()))
 	if len(all) != 1 {
-		t.Fatalf("%d contenders, want 1", len(all))
+		t.Fatalf("%d candidates, want 1", len(all))
 	}
 	return all[0]
 }
 
-// TestPlaces takes a backfill through its places: it waits for one, has it from
+// TestAdmission takes a backfill through its admissions: it waits, is admitted from
 // slice to slice, and gives it back with the slice in which another's turn came.
-func TestPlaces(t *testing.T) {
+func TestAdmission(t *testing.T) {
 	s, ctx := withAnn(t), t.Context()
 	job, _, err := s.StartBackfill(ctx, ann, jobs.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := jobs.Contender{Job: job.ID, Account: ann, Project: "prod", Tenant: "example.com", Place: jobs.PlaceWanted}
+	want := jobs.Candidate{Job: job.ID, Account: ann, Project: "prod", Tenant: "example.com", Admission: jobs.NotAdmitted}
 	if diff := cmp.Diff(want, contender(t, s)); diff != "" {
 		t.Errorf("started (-want +got):\n%s", diff)
 	}
-	job = must[jobs.Job](t)(s.SetPlace(ctx, job.ID, jobs.PlaceWanted, jobs.PlaceHeld))
-	if _, err := s.SetPlace(ctx, job.ID, jobs.PlaceWanted, jobs.PlaceHeld); !errors.Is(err, jobs.ErrStale) {
-		t.Errorf("a second scheduler gave it a place too: %v", err)
+	job = must[jobs.Job](t)(s.SetAdmission(ctx, job.ID, jobs.NotAdmitted, jobs.Admitted))
+	if _, err := s.SetAdmission(ctx, job.ID, jobs.NotAdmitted, jobs.Admitted); !errors.Is(err, jobs.ErrStale) {
+		t.Errorf("a second scheduler admitted it too: %v", err)
 	}
 	job = must[jobs.Job](t)(s.Claim(ctx, job.Ref(), time.Minute))
 	if err := s.Charge(ctx, job.Ref(), 120); err != nil {
 		t.Fatal(err)
 	}
 	job = must[jobs.Job](t)(s.EndSlice(ctx, job.Ref()))
-	if job.Place != jobs.PlaceHeld || job.Units != 120 {
-		t.Errorf("after a slice: place %q, %d units; want it to keep its place", job.Place, job.Units)
+	if job.Admission != jobs.Admitted || job.Units != 120 {
+		t.Errorf("after a slice: admission %q, %d units; want it to stay admitted", job.Admission, job.Units)
 	}
 	for _, end := range []struct {
 		name  string
@@ -66,10 +66,10 @@ func TestPlaces(t *testing.T) {
 		}, jobs.Waiting},
 	} {
 		job = must[jobs.Job](t)(s.Claim(ctx, job.Ref(), time.Minute))
-		must[jobs.Job](t)(s.SetPlace(ctx, job.ID, jobs.PlaceHeld, jobs.PlaceYields))
+		must[jobs.Job](t)(s.SetAdmission(ctx, job.ID, jobs.Admitted, jobs.Yielding))
 		job = must[jobs.Job](t)(end.of(job.Ref()))
-		if job.Place != jobs.PlaceWanted || job.State != end.state {
-			t.Errorf("a slice that yields, at %s: place %q, %s; want it to wait for a place, %s", end.name, job.Place, job.State, end.state)
+		if job.Admission != jobs.NotAdmitted || job.State != end.state {
+			t.Errorf("a slice that yields, at %s: admission %q, %s; want it to wait for admission, %s", end.name, job.Admission, job.State, end.state)
 		}
 		if c := contender(t, s); c.WaitUntil.IsZero() != (end.state != jobs.Waiting) {
 			t.Errorf("at %s: waits until %s", end.name, c.WaitUntil)
@@ -78,11 +78,11 @@ func TestPlaces(t *testing.T) {
 	if err := s.Charge(ctx, job.Ref(), 1); !errors.Is(err, jobs.ErrStale) {
 		t.Errorf("charged by nobody's slice: %v", err)
 	}
-	must[jobs.Job](t)(s.SetPlace(ctx, job.ID, jobs.PlaceWanted, jobs.PlaceHeld))
+	must[jobs.Job](t)(s.SetAdmission(ctx, job.ID, jobs.NotAdmitted, jobs.Admitted))
 	if _, _, err := s.Cancel(ctx, job.ID); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := s.Contenders(ctx); err != nil || len(all) != 0 {
+	if all, err := s.Candidates(ctx); err != nil || len(all) != 0 {
 		t.Errorf("a cancelled job contends: %+v, %v", all, err)
 	}
 }

@@ -410,9 +410,9 @@ func TestWhatIsDue(t *testing.T) {
 		if _, err := s.RunSchedule(ctx, jobs.ScheduleMail, []string{ann}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		return must[jobs.Roll](t)(s.ScheduleRoll(ctx)).Slots[0].Result
+		return must[jobs.ScheduleSnapshot](t)(s.ScheduleSnapshot(ctx)).Slots[0].Result
 	}
-	if err := s.SeeSlots(ctx, []jobs.Slot{{Schedule: jobs.ScheduleMail, Account: ann, Slot: time.Now()}}); err != nil {
+	if err := s.InitSlots(ctx, []jobs.Slot{{Schedule: jobs.ScheduleMail, Account: ann, Slot: time.Now()}}); err != nil {
 		t.Fatal(err)
 	}
 	ask()

@@ -69,7 +69,7 @@ func (x *tx) insertBackfill(ctx context.Context, email, project string, filter j
 	}
 	_, err = x.ExecContext(ctx, `INSERT INTO jobs (id, kind, account, project, filter, state, place, live, epoch, created_at, updated_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, TRUE, 1, ?, ?)`,
-		id, jobs.MailBackfill, email, project, string(text), jobs.Queued, jobs.PlaceWanted, x.now, x.now)
+		id, jobs.MailBackfill, email, project, string(text), jobs.Queued, jobs.NotAdmitted, x.now, x.now)
 	if err != nil {
 		return nil, fmt.Errorf("insert job %q: %w", id, err)
 	}

@@ -67,7 +67,7 @@ func TestRunAgainStartsOverAndKnowsWhatIsStored(t *testing.T) {
 	if err != nil || !created {
 		t.Fatalf("StartBackfill = created %v, %v", created, err)
 	}
-	want := jobs.Job{ID: job.ID, Kind: jobs.MailBackfill, Account: ann, Project: "prod", State: jobs.Queued, Place: jobs.PlaceWanted,
+	want := jobs.Job{ID: job.ID, Kind: jobs.MailBackfill, Account: ann, Project: "prod", State: jobs.Queued, Admission: jobs.NotAdmitted,
 		Epoch: ended.Epoch + 1, CreatedAt: ended.CreatedAt, UpdatedAt: again.UpdatedAt,
 		Checkpoint: jobs.Checkpoint{HistoryID: 42}} // what changed since has yet to be read
 	if diff := cmp.Diff(want, again); diff != "" {

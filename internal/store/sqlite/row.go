@@ -37,7 +37,7 @@ func (r *row) scan(scan func(...any) error) error {
 		&r.Project, &r.State, &r.Wanted, &r.Epoch, &r.Slice, &history, &c.PageToken, &c.Listed, &c.Cut, millis{&c.Before},
 		&p.Expected, &p.Listed, &p.Noted, &p.Stored, &p.Known, &p.Gone, &p.Skipped, &p.Oversize, &p.Failed, &p.ParseFailed, &p.Bytes,
 		&r.WaitingFor, millis{&r.WaitUntil}, &r.LastError, &r.Refusals, &r.Failures, &r.Requeued,
-		millis{&r.LeaseUntil}, millis{&r.StartedAt}, millis{&r.FinishedAt}, millis{&r.UpdatedAt}, &r.Place, &r.Units, millis{&r.FailingSince},
+		millis{&r.LeaseUntil}, millis{&r.StartedAt}, millis{&r.FinishedAt}, millis{&r.UpdatedAt}, &r.Admission, &r.Units, millis{&r.FailingSince},
 		&r.QuotaWait)
 	c.HistoryID = uint64(history)
 	return err
@@ -50,7 +50,7 @@ func (r *row) values() []any {
 		r.Project, r.State, r.Wanted, r.Epoch, r.Slice, int64(c.HistoryID), c.PageToken, c.Listed, c.Cut, toMillis(c.Before),
 		p.Expected, p.Listed, p.Noted, p.Stored, p.Known, p.Gone, p.Skipped, p.Oversize, p.Failed, p.ParseFailed, p.Bytes,
 		r.WaitingFor, toMillis(r.WaitUntil), r.LastError, r.Refusals, r.Failures, r.Requeued,
-		toMillis(r.LeaseUntil), toMillis(r.StartedAt), toMillis(r.FinishedAt), toMillis(r.UpdatedAt), r.Place, r.Units, toMillis(r.FailingSince), r.QuotaWait,
+		toMillis(r.LeaseUntil), toMillis(r.StartedAt), toMillis(r.FinishedAt), toMillis(r.UpdatedAt), r.Admission, r.Units, toMillis(r.FailingSince), r.QuotaWait,
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"headroom/jobs"
 )
 
-// ScheduleRevision says whether what [Store.ScheduleRoll] returns has changed,
+// ScheduleRevision says whether what [Store.ScheduleSnapshot] returns has changed,
 // apart from the slots.
 func (s *Store) ScheduleRevision(ctx context.Context) (r jobs.ScheduleRevision, err error) {
 	one, err := poll(ctx, s, scanRevision, selectRevision)
@@ -34,8 +34,8 @@ func (x *tx) reviseAccounts(ctx context.Context) error {
 	return err
 }
 
-// ScheduleRoll returns the accounts, their slots, and what is or was paused.
-func (s *Store) ScheduleRoll(ctx context.Context) (roll jobs.Roll, err error) {
+// ScheduleSnapshot returns the accounts, their slots, and what is or was paused.
+func (s *Store) ScheduleSnapshot(ctx context.Context) (roll jobs.ScheduleSnapshot, err error) {
 	err = s.read(ctx, func(x *tx) (err error) {
 		if roll.Revision, err = x.scheduleRevision(ctx); err != nil {
 			return err
@@ -50,7 +50,7 @@ func (s *Store) ScheduleRoll(ctx context.Context) (roll jobs.Roll, err error) {
 		return err
 	})
 	if err != nil {
-		return jobs.Roll{}, fmt.Errorf("read what schedules run for: %w", err)
+		return jobs.ScheduleSnapshot{}, fmt.Errorf("read what schedules run for: %w", err)
 	}
 	return roll, nil
 }

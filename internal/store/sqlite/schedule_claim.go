@@ -9,9 +9,9 @@ import (
 	"headroom/jobs"
 )
 
-// SeeSlots notes slots of streams that have none yet; of those that have one, it
+// InitSlots notes slots of streams that have none yet; of those that have one, it
 // stays.
-func (s *Store) SeeSlots(ctx context.Context, slots []jobs.Slot) error {
+func (s *Store) InitSlots(ctx context.Context, slots []jobs.Slot) error {
 	err := s.write(ctx, func(ctx context.Context, x *tx) error {
 		for _, one := range slots {
 			_, err := x.ExecContext(ctx, `INSERT INTO schedule_slots (account, schedule, spec, slot)

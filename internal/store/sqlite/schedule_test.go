@@ -21,7 +21,7 @@ func slotted(t *testing.T, schedule jobs.Schedule) *sqlite.Store {
 	t.Helper()
 	s := fresh(t)
 	addAccount(t, s, ann)
-	if err := s.SeeSlots(t.Context(), []jobs.Slot{{Schedule: schedule, Account: ann, Spec: "0 * * * *", Slot: slot0}}); err != nil {
+	if err := s.InitSlots(t.Context(), []jobs.Slot{{Schedule: schedule, Account: ann, Spec: "0 * * * *", Slot: slot0}}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -63,7 +63,7 @@ func TestASlotIsRunOnce(t *testing.T) {
 		addAccount(t, stores[0], account)
 		seen = append(seen, jobs.Slot{Schedule: jobs.ScheduleMail, Account: account, Spec: "0 * * * *", Slot: slot0})
 	}
-	if err := stores[0].SeeSlots(t.Context(), seen); err != nil {
+	if err := stores[0].InitSlots(t.Context(), seen); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -121,7 +121,7 @@ func TestAClaimAsksForTheWorkAndIsCounted(t *testing.T) {
 	}
 	want := []jobs.Slot{{Schedule: jobs.ScheduleMail, Account: ann, Spec: "0 * * * *", Slot: c.Slot, RanAt: c.At,
 		Result: jobs.SlotAsked, Runs: 1, CatchUps: 1, Missed: 2}}
-	if diff := cmp.Diff(want, must[jobs.Roll](t)(s.ScheduleRoll(t.Context())).Slots); diff != "" {
+	if diff := cmp.Diff(want, must[jobs.ScheduleSnapshot](t)(s.ScheduleSnapshot(t.Context())).Slots); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
 	again := must[[]jobs.ClaimedSlot](t)(s.ClaimSlots(t.Context(), pauses(t, s), []jobs.SlotClaim{c}))
@@ -192,7 +192,7 @@ func TestAClaimThatKnowsNotOfAPauseIsRefused(t *testing.T) {
 	if _, err := s.ClaimSlots(t.Context(), before, []jobs.SlotClaim{claim(jobs.ScheduleMail, 1)}); !errors.Is(err, jobs.ErrStale) {
 		t.Errorf("ClaimSlots = %v, want jobs.ErrStale", err)
 	}
-	roll := must[jobs.Roll](t)(s.ScheduleRoll(t.Context()))
+	roll := must[jobs.ScheduleSnapshot](t)(s.ScheduleSnapshot(t.Context()))
 	if len(roll.Pauses) != 1 || !roll.Pauses[0].Covers(jobs.ScheduleMail, "example.com", ann) || !roll.Pauses[0].ResumedAt.IsZero() || !roll.Slots[0].Slot.Equal(slot0) {
 		t.Errorf("pauses %+v, slots %+v", roll.Pauses, roll.Slots)
 	}
@@ -235,7 +235,7 @@ func TestRunningNowLeavesTheSlot(t *testing.T) {
 	if err != nil || asked != 1 {
 		t.Errorf("RunSchedule = %d, %v, want ann only, whose mailbox is known", asked, err)
 	}
-	row := must[jobs.Roll](t)(s.ScheduleRoll(t.Context())).Slots[0]
+	row := must[jobs.ScheduleSnapshot](t)(s.ScheduleSnapshot(t.Context())).Slots[0]
 	if !row.Slot.Equal(slot0) || row.Runs != 1 || !row.RanAt.Equal(slot0.Add(time.Minute)) || row.Result != jobs.SlotAsked {
 		t.Errorf("row %+v", row)
 	}

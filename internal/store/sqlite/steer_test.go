@@ -252,7 +252,7 @@ func TestResumeLosesAndRepeatsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running.State, running.Place, running.Epoch = jobs.Queued, jobs.PlaceWanted, running.Epoch+2
+	running.State, running.Admission, running.Epoch = jobs.Queued, jobs.NotAdmitted, running.Epoch+2
 	if diff := cmp.Diff(running, resumed, cmpopts.IgnoreFields(jobs.Job{}, "UpdatedAt")); diff != "" {
 		t.Errorf("resumed (-want +got):\n%s", diff)
 	}

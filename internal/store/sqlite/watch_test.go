@@ -29,10 +29,10 @@ func renewalAsked(t *testing.T, s *sqlite.Store) bool {
 	ctx := t.Context()
 	c := claim(jobs.ScheduleWatches, 0)
 	c.Account = ann
-	if err := s.SeeSlots(ctx, []jobs.Slot{{Schedule: c.Schedule, Account: c.Account, Slot: c.After}}); err != nil {
+	if err := s.InitSlots(ctx, []jobs.Slot{{Schedule: c.Schedule, Account: c.Account, Slot: c.After}}); err != nil {
 		t.Fatal(err)
 	}
-	c.After = must[jobs.Roll](t)(s.ScheduleRoll(ctx)).Slots[0].Slot
+	c.After = must[jobs.ScheduleSnapshot](t)(s.ScheduleSnapshot(ctx)).Slots[0].Slot
 	c.Slot = c.After.Add(time.Hour)
 	won := must[[]jobs.ClaimedSlot](t)(s.ClaimSlots(ctx, pauses(t, s), []jobs.SlotClaim{c}))
 	return won[0].Won && won[0].Result == jobs.SlotAsked
