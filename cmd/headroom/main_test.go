@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/internal/app"
+	"headroom/internal/redisconn"
 	"headroom/internal/lab/localredis"
 )
 
@@ -24,7 +25,7 @@ import (
 var realRedis *localredis.Server
 
 func TestMain(m *testing.M) {
-	app.RouteRedisLog(zap.NewNop())
+	redisconn.RouteLog(zap.NewNop())
 	if file := os.Getenv(decideEnv); file != "" {
 		os.Exit(decide(file)) // this is a process of TestQuotaSetHoldsInEveryProcess
 	}

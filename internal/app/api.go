@@ -10,6 +10,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/api"
+	"headroom/internal/redisconn"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -69,10 +70,10 @@ func (b apiBackend) operator() Operator {
 // redisAnswers reports why there is no Redis now: like a command, nothing is
 // written then that needs it.
 func (b apiBackend) redisAnswers(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisconn.Timeout)
 	defer cancel()
-	if err := b.redis.short.Ping(ctx).Err(); err != nil {
-		return &unavailableError{fmt.Errorf("no Redis at %s: %w", b.cfg.Redis.URL, redisCause(err))}
+	if err := b.redis.Short.Ping(ctx).Err(); err != nil {
+		return &unavailableError{fmt.Errorf("no Redis at %s: %w", b.cfg.Redis.URL, redisconn.Cause(err))}
 	}
 	return nil
 }

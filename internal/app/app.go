@@ -22,6 +22,8 @@ import (
 	"headroom/config"
 	"headroom/internal/api"
 	"headroom/internal/google"
+	"headroom/internal/queueowner"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/internal/web"
 	"headroom/jobs"
@@ -82,7 +84,7 @@ type Options struct {
 type App struct {
 	opts   Options
 	cfg    config.Config
-	redis  *clients
+	redis  *redisconn.Clients
 	store  *sqlite.Store
 	ledger *quota.Ledger
 	addr   net.Addr
@@ -102,7 +104,7 @@ func New(ctx context.Context, cfg config.Config, o Options) (*App, error) {
 	if o.Registry == nil {
 		o.Registry = NewRegistry()
 	}
-	RouteRedisLog(o.Log)
+	redisconn.RouteLog(o.Log)
 	a := &App{opts: o, cfg: cfg}
 	if err := a.assemble(ctx); err != nil {
 		return nil, errors.Join(err, a.undo.run())
@@ -138,7 +140,7 @@ func (a *App) assemble(ctx context.Context) error {
 
 	journal := quota.NewJournal(quota.JournalOptions{Process: processName(), Registerer: a.opts.Registry})
 	ledger := quota.Options{
-		Redis: a.redis.ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
+		Redis: a.redis.Ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
 		Fresh: a.opts.FreshRedis, FailOpen: failOpen(a.cfg), Journal: journal, Log: a.opts.Log, Registerer: a.opts.Registry,
 	}
 	if a.opts.LedgerFunc != nil {
@@ -163,11 +165,11 @@ func (a *App) assemble(ctx context.Context) error {
 		return err
 	}
 	a.undo.add("close store", a.store.Close)
-	owner, err := newQueueOwner(ctx, a.redis.short, a.cfg, a.store, a.opts.Log)
+	owner, err := newOwner(ctx, a.redis, a.cfg, a.store, a.opts.Log)
 	if err != nil {
 		return err
 	}
-	if err := owner.claim(ctx, true); err != nil {
+	if err := owner.Claim(ctx, true); err != nil {
 		return err
 	}
 	a.parts = append(a.parts, part{"queue owner", owner.Run})
@@ -190,7 +192,9 @@ func (a *App) addWeb(ctx context.Context) error {
 	o := web.Options{
 		Listen: a.cfg.Web.Listen, Setting: "web.listen", Version: a.opts.Version,
 		Checks: []web.Check{
-			{Name: "redis", Func: func(ctx context.Context) error { return redisWrites(ctx, a.redis.short, a.cfg) }},
+			{Name: "redis", Func: func(ctx context.Context) error {
+				return a.redis.Writable(ctx, queueowner.Key(a.cfg.Redis.QueuePrefix, "ready"))
+			}},
 			// The store is opened later, but before anything is served.
 			{Name: "store", Func: func(ctx context.Context) error { return a.store.Ping(ctx) }},
 		},
@@ -204,7 +208,7 @@ func (a *App) addWeb(ctx context.Context) error {
 		o.Listen, o.Setting = a.cfg.Metrics.Listen, "metrics.listen"
 		return a.listen(ctx, "metrics", web.NewMetrics(o))
 	}
-	o.Redis = a.redis.short
+	o.Redis = a.redis.Short
 	o.API = a.newAPI()
 	taker, err := a.newPush()
 	if err != nil {
@@ -278,7 +282,7 @@ func (a *App) addWorkers(gmail *google.Google) error {
 		return err
 	}
 	workers, err := workers.New(workers.Options{
-		Redis: a.redis.queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
+		Redis: a.redis.Queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
 		Store: a.store, Google: mailboxes{gmail}, Parser: google.Parse,
 		Calendars: calendars{gmail}, CalendarStore: a.store, Watching: a.watching(),
 		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease, Scale: a.cfg.Scale,
@@ -295,9 +299,9 @@ func (a *App) addWorkers(gmail *google.Google) error {
 // backfillQueue is where slices of backfills go.
 func (a *App) backfillQueue() *jobs.Queue { return backfillQueue(a.redis, a.cfg) }
 
-func backfillQueue(c *clients, cfg config.Config) *jobs.Queue {
+func backfillQueue(c *redisconn.Clients, cfg config.Config) *jobs.Queue {
 	return &jobs.Queue{
-		Client: asynq.NewClientFromRedisClient(c.short),
+		Client: asynq.NewClientFromRedisClient(c.Short),
 		Name:   jobs.QueueName(cfg.Redis.QueuePrefix, string(quota.Backfill)),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/config"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
@@ -38,7 +39,7 @@ func StartCalendarSync(ctx context.Context, cfg config.Config, email string, log
 }
 
 // startCalendarSync is [StartCalendarSync] where the store and Redis are open.
-func startCalendarSync(ctx context.Context, cfg config.Config, s *sqlite.Store, redis *clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
+func startCalendarSync(ctx context.Context, cfg config.Config, s *sqlite.Store, redis *redisconn.Clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
 	if err := mayStart(ctx, cfg, s, email); err != nil {
 		return SyncAsked{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/google"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
@@ -139,14 +140,14 @@ func EstimateBackfill(ctx context.Context, cfg config.Config, email string, filt
 	if err := mayStart(ctx, cfg, s, email); err != nil {
 		return Estimate{}, err
 	}
-	RouteRedisLog(log)
+	redisconn.RouteLog(log)
 	redis, err := connect(ctx, cfg.Redis.URL, 1, log)
 	if err != nil {
 		return Estimate{}, err
 	}
 	defer func() { err = errors.Join(err, redis.Close()) }()
 	ledger, err := quota.NewLedger(quota.Options{
-		Redis: redis.ledger, Projects: projects, Scale: cfg.Scale, KeyPrefix: cfg.Redis.LedgerPrefix, Plain: true,
+		Redis: redis.Ledger, Projects: projects, Scale: cfg.Scale, KeyPrefix: cfg.Redis.LedgerPrefix, Plain: true,
 	})
 	if err != nil {
 		return Estimate{}, err

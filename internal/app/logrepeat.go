@@ -7,6 +7,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"headroom/internal/redisconn"
 )
 
 // repeatPeriod is how often one complaint about Redis is logged while it lasts.
@@ -91,12 +93,12 @@ func (r *repeats) log(kind string, at time.Time) (skipped int, ok bool) {
 // redisComplaint says why Redis refuses what an entry complains about, "" if the
 // entry is about something else.
 func redisComplaint(message string, fields []zapcore.Field) string {
-	if cause := redisRefusal(message); cause != "" { // Asynq's entries have no fields
+	if cause := redisconn.Refusal(message); cause != "" { // Asynq's entries have no fields
 		return cause
 	}
 	for _, f := range fields {
 		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
-			if cause := redisRefusal(err.Error()); cause != "" {
+			if cause := redisconn.Refusal(err.Error()); cause != "" {
 				return cause
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/config"
+	"headroom/internal/redisconn"
 )
 
 // TestComplaintsAboutRedisAreNotRepeated: 90 seconds of a Redis without memory are
@@ -62,7 +63,7 @@ func TestAllRefusalsOfRedisAreComplaints(t *testing.T) {
 		"WRONGPASS invalid username-password pair or user is disabled.",
 		"ERR max number of clients reached",
 	} {
-		if redisRefusal("Dequeue error: UNKNOWN: redis eval error: "+reply+" ") == "" {
+		if redisconn.Refusal("Dequeue error: UNKNOWN: redis eval error: "+reply+" ") == "" {
 			t.Errorf("%q is no refusal", reply)
 		}
 	}

@@ -5,9 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+
+	"headroom/internal/redisconn"
 )
 
 func TestMain(m *testing.M) {
-	RouteRedisLog(zap.NewNop())
+	redisconn.RouteLog(zap.NewNop())
 	goleak.VerifyTestMain(m)
 }

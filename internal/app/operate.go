@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/config"
+	"headroom/internal/queueowner"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -123,7 +125,7 @@ func StartBackfill(ctx context.Context, cfg config.Config, email string, filter 
 	if err := mayStart(ctx, cfg, s, email); err != nil {
 		return Started{}, err
 	}
-	RouteRedisLog(log)
+	redisconn.RouteLog(log)
 	redis, err := connectQueues(ctx, cfg, s, log)
 	if err != nil {
 		return Started{}, err
@@ -179,3 +181,56 @@ type missingError string
 func (e missingError) Error() string { return string(e) }
 
 func (missingError) Unwrap() error { return jobs.ErrNotFound }
+
+// connect makes clients of a Redis that is fit to be used.
+func connect(ctx context.Context, url config.URL, conns int, log *zap.Logger) (*redisconn.Clients, error) {
+	c, err := redisconn.New(url, conns)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Check(ctx, log); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// newOwner claims queues for a store.
+func newOwner(ctx context.Context, c *redisconn.Clients, cfg config.Config, s *sqlite.Store, log *zap.Logger) (*queueowner.Owner, error) {
+	return queueowner.New(ctx, queueowner.Options{Redis: c.Short, URL: cfg.Redis.URL, Prefix: cfg.Redis.QueuePrefix, Store: s, Log: log})
+}
+
+// connectQueues is [connect] for a command that puts tasks on the queues of a store.
+func connectQueues(ctx context.Context, cfg config.Config, s *sqlite.Store, log *zap.Logger) (*redisconn.Clients, error) {
+	c, err := connect(ctx, cfg.Redis.URL, 1, log)
+	if err != nil {
+		return nil, err
+	}
+	q, err := newOwner(ctx, c, cfg, s, log)
+	if err == nil {
+		err = q.Claim(ctx, false)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// TakeQueues makes the settings' store the owner of the queues although they hold
+// tasks of another, unless a process of that runs.
+func TakeQueues(ctx context.Context, cfg config.Config, log *zap.Logger) (err error) {
+	s, err := OpenStore(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	c, err := connect(ctx, cfg.Redis.URL, 1, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	q, err := newOwner(ctx, c, cfg, s, log)
+	if err != nil {
+		return err
+	}
+	return q.Take(ctx)
+}

@@ -19,7 +19,7 @@ func (a *App) newPush() (*push.Handler, error) {
 		return nil, nil
 	}
 	o := push.Options{
-		Store: pushStore{a}, Redis: a.redis.short, KeyPrefix: a.cfg.Redis.LedgerPrefix, Calendar: c.On(),
+		Store: pushStore{a}, Redis: a.redis.Short, KeyPrefix: a.cfg.Redis.LedgerPrefix, Calendar: c.On(),
 		Log: a.opts.Log, Registerer: a.opts.Registry,
 	}
 	if g.On() {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/config"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
@@ -29,7 +30,7 @@ func (e *UnknownNameError) Unwrap() error { return e.error }
 type QuotaReader struct {
 	projects map[string]quota.Project
 	store    *sqlite.Store // nil while nothing has been stored
-	redis    *clients
+	redis    *redisconn.Clients
 	ledger   *quota.Ledger
 	subject  subject
 }
@@ -58,12 +59,12 @@ func ReadQuota(ctx context.Context, cfg config.Config, name, project string, log
 	if r.subject, err = r.find(ctx, cfg, name, project); err != nil {
 		return r, err
 	}
-	RouteRedisLog(log)
+	redisconn.RouteLog(log)
 	if r.redis, err = connect(ctx, cfg.Redis.URL, 1, log); err != nil {
 		return r, err
 	}
 	r.ledger, err = quota.NewLedger(quota.Options{
-		Redis: r.redis.ledger, Projects: r.projects, Scale: cfg.Scale, KeyPrefix: cfg.Redis.LedgerPrefix, Plain: true,
+		Redis: r.redis.Ledger, Projects: r.projects, Scale: cfg.Scale, KeyPrefix: cfg.Redis.LedgerPrefix, Plain: true,
 	})
 	return r, err
 }

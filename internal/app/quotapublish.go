@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"headroom/config"
+	"headroom/internal/redisconn"
 	"headroom/quota"
 )
 
@@ -32,7 +33,7 @@ func openLedger(cfg config.Config, projects map[string]quota.Project) (*quota.Le
 
 // revisions asks Redis by which revisions the processes go.
 func revisions(ctx context.Context, ledger *quota.Ledger, project string, apis []string) (map[string]uint32, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisconn.Timeout)
 	defer cancel()
 	known := map[string]uint32{}
 	for _, api := range apis {
@@ -47,7 +48,7 @@ func revisions(ctx context.Context, ledger *quota.Ledger, project string, apis [
 
 // publish tells the processes what holds now.
 func publish(ctx context.Context, ledger *quota.Ledger, set QuotaSet) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, redisconn.Timeout)
 	defer cancel()
 	for _, a := range set.APIs {
 		if a.Revision == 0 {

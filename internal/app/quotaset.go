@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/config"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/quota"
 )
@@ -55,7 +56,7 @@ type QuotaAPISet struct {
 // reached is no error, since processes publish what it lacks. The error is a
 // [*RefusedError] when the request makes no sense.
 func SetQuota(ctx context.Context, cfg config.Config, r QuotaRequest, log *zap.Logger) (set QuotaSet, err error) {
-	RouteRedisLog(log)
+	redisconn.RouteLog(log)
 	projects, err := Projects(cfg)
 	if err != nil {
 		return QuotaSet{}, err
@@ -84,7 +85,7 @@ func SetQuota(ctx context.Context, cfg config.Config, r QuotaRequest, log *zap.L
 		unpublished = publish(ctx, ledger, set)
 	}
 	if unpublished != nil {
-		set.Unpublished = fmt.Sprintf("no Redis at %s: %v", cfg.Redis.URL, redisCause(unpublished))
+		set.Unpublished = fmt.Sprintf("no Redis at %s: %v", cfg.Redis.URL, redisconn.Cause(unpublished))
 	}
 	return set, nil
 }

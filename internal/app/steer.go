@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/config"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -143,7 +144,7 @@ func WithOperator(ctx context.Context, cfg config.Config, queue bool, log *zap.L
 	defer func() { err = errors.Join(err, s.Close()) }()
 	o := Operator{Store: s, Log: log}
 	if queue {
-		RouteRedisLog(log)
+		redisconn.RouteLog(log)
 		redis, err := connectQueues(ctx, cfg, s, log)
 		if err != nil {
 			return err

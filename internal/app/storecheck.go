@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/config"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 )
 
@@ -68,7 +69,7 @@ func (r *StoreRepair) fetchAgain(ctx context.Context, cfg config.Config, s *sqli
 	if len(lost) == 0 {
 		return nil
 	}
-	RouteRedisLog(log)
+	redisconn.RouteLog(log)
 	redis, err := connectQueues(ctx, cfg, s, log)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/config"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
@@ -16,9 +17,9 @@ import (
 )
 
 // syncQueue is where slices of live syncs go.
-func syncQueue(c *clients, cfg config.Config) *jobs.Queue {
+func syncQueue(c *redisconn.Clients, cfg config.Config) *jobs.Queue {
 	return &jobs.Queue{
-		Client: asynq.NewClientFromRedisClient(c.short),
+		Client: asynq.NewClientFromRedisClient(c.Short),
 		Name:   jobs.QueueName(cfg.Redis.QueuePrefix, string(quota.Sync)),
 	}
 }
@@ -29,15 +30,15 @@ type byKind map[jobs.Kind]*jobs.Queue
 // Put implements [TaskQueue].
 func (q byKind) Put(ctx context.Context, ref jobs.TaskRef) error { return q[ref.Kind()].Put(ctx, ref) }
 
-func queuesByKind(c *clients, cfg config.Config) byKind {
+func queuesByKind(c *redisconn.Clients, cfg config.Config) byKind {
 	return byKind{jobs.MailBackfill: backfillQueue(c, cfg), jobs.MailSync: syncQueue(c, cfg), jobs.CalendarSync: syncQueue(c, cfg)}
 }
 
 // queues are those that the scheduler watches, by kind of job.
 func (a *App) queues() scheduler.Queues {
-	live := scheduler.NewAsynqQueue(syncQueue(a.redis, a.cfg), a.redis.short)
+	live := scheduler.NewAsynqQueue(syncQueue(a.redis, a.cfg), a.redis.Short)
 	return scheduler.Queues{
-		jobs.MailBackfill: scheduler.NewAsynqQueue(a.backfillQueue(), a.redis.short),
+		jobs.MailBackfill: scheduler.NewAsynqQueue(a.backfillQueue(), a.redis.Short),
 		jobs.MailSync:     live,
 		jobs.CalendarSync: live,
 	}
@@ -89,7 +90,7 @@ type noSyncError struct{ error }
 func (e *noSyncError) Unwrap() error { return e.error }
 
 // startSync is [StartSync] where the store and Redis are open.
-func startSync(ctx context.Context, cfg config.Config, s *sqlite.Store, redis *clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
+func startSync(ctx context.Context, cfg config.Config, s *sqlite.Store, redis *redisconn.Clients, email string, log *zap.Logger) (asked SyncAsked, err error) {
 	asked.Job, asked.Started, err = s.StartSync(ctx, email)
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):

@@ -32,6 +32,8 @@ var may = map[string][]string{
 	"internal/lenient":        nil,
 	"internal/lab/localredis": nil,
 	"internal/push":           {"jobs"},
+	"internal/queueowner":     {"config", "internal/redisconn", "internal/store/sqlite", "jobs", "quota"}, // the store's id against that in Redis
+	"internal/redisconn":      {"config", "quota"},                                                        // the URL of the settings, and what the ledger asks of a Redis
 	"internal/store/sqlite":   {"jobs"},
 	"internal/term":           nil,
 	"internal/web":            {"internal/term", "jobs"},

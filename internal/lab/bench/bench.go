@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"headroom/internal/app"
+	"headroom/internal/redisconn"
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
 )
@@ -80,7 +80,7 @@ func Find(name string) (Benchmark, error) {
 
 // redisFor returns the URL of the Redis to measure on, and what ends it.
 func redisFor(ctx context.Context, o Options) (url string, stop func(), err error) {
-	app.RouteRedisLog(o.Log)
+	redisconn.RouteLog(o.Log)
 	if o.Redis != "" {
 		return o.Redis, func() {}, nil
 	}

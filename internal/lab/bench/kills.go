@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headroom/internal/app"
+	"headroom/internal/redisconn"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/localredis"
 	"headroom/jobs"
@@ -93,7 +94,7 @@ func kills(ctx context.Context, o Options) (_ Figures, err error) {
 	ctx, cancel := context.WithTimeout(ctx, killsBound)
 	defer cancel()
 	began := time.Now()
-	app.RouteRedisLog(o.Log)
+	redisconn.RouteLog(o.Log)
 	redis, err := localredis.Start(ctx, "--appendonly", "yes")
 	if err != nil {
 		return nil, err

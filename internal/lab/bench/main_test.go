@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"headroom/internal/app"
+	"headroom/internal/redisconn"
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
 )
@@ -17,7 +17,7 @@ import (
 var realRedis *localredis.Server
 
 func TestMain(m *testing.M) {
-	app.RouteRedisLog(zap.NewNop())
+	redisconn.RouteLog(zap.NewNop())
 	var err error
 	realRedis, err = localredis.Start(context.Background())
 	if err != nil {

@@ -1,8 +1,9 @@
-package app
+package redisconn
 
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -66,6 +67,18 @@ func skewedRedis(t *testing.T) config.URL {
 	server := miniredis.RunT(t)
 	server.SetTime(time.Now().Add(time.Hour))
 	return config.URL("redis://" + server.Addr())
+}
+
+// connect makes clients of a Redis that passes the check.
+func connect(ctx context.Context, url config.URL, conns int, log *zap.Logger) (*Clients, error) {
+	c, err := New(url, conns)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Check(ctx, log); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
 
 // TestConnectWarnsOfASilentPolicy: a Redis that does not tell whether it evicts
@@ -177,7 +190,7 @@ func TestConnectGivesUpOnASilentServer(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no answer within 3s") {
 		t.Errorf("connect = %v, want no answer", err)
 	}
-	if took := time.Since(start); took > 2*connectTimeout {
+	if took := time.Since(start); took > 2*Timeout {
 		t.Errorf("connect took %s", took)
 	}
 }
@@ -199,7 +212,7 @@ func TestConnectTakesWhatWillDo(t *testing.T) {
 			if err != nil {
 				t.Fatalf("connect = %v, want nil", err)
 			}
-			if got := c.ledger.Options().MaxRetries; got != 0 { // go-redis turns -1 into 0
+			if got := c.Ledger.Options().MaxRetries; got != 0 { // go-redis turns -1 into 0
 				t.Errorf("the ledger's client repeats a command %d times", got)
 			}
 			if err := c.Close(); err != nil {
@@ -223,20 +236,20 @@ func TestTheQueueOutlastsARestartOfRedis(t *testing.T) {
 	}
 	defer c.Close()
 	server.Kill()
-	if err := c.short.Ping(t.Context()).Err(); err == nil {
+	if err := c.Short.Ping(t.Context()).Err(); err == nil {
 		t.Fatal("a killed Redis answers")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	written := make(chan error, 1)
-	go func() { written <- c.queue.Set(ctx, "k", "v", 0).Err() }()
+	go func() { written <- c.Queue.Set(ctx, "k", "v", 0).Err() }()
 	if err := server.Restart(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-written; err != nil {
 		t.Errorf("a write during the restart = %v, want nil", err)
 	}
-	if got := c.short.Get(ctx, "k").Val(); got != "v" {
+	if got := c.Short.Get(ctx, "k").Val(); got != "v" {
 		t.Errorf("read %q, want the write", got)
 	}
 }
@@ -260,14 +273,14 @@ func TestTheQueueIsBackSoonBehindAProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.queue.Ping(t.Context()).Err(); err != nil {
+	if err := c.Queue.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	dialled := make(chan struct{}, 100)
-	c.queue.AddHook(dialHook(func() { dialled <- struct{}{} }))
+	c.Queue.AddHook(dialHook(func() { dialled <- struct{}{} }))
 	server.Kill()
 	written := make(chan error, 1)
-	go func() { written <- c.queue.Set(t.Context(), "k", "v", 0).Err() }()
+	go func() { written <- c.Queue.Set(t.Context(), "k", "v", 0).Err() }()
 	<-dialled // the proxy has taken a connection, or closed it already
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)

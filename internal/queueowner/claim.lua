@@ -1,4 +1,4 @@
--- queueowner makes a store the owner of the queues, unless another is.
+-- claim makes a store the owner of the queues, unless another is.
 --
 -- KEYS[1]  the owner {id, path, host, file, seen}
 -- ARGV[1..4]  id, path, host and file of the store

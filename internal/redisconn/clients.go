@@ -1,4 +1,7 @@
-package app
+// Package redisconn connects a process to Redis: clients for the queue, for short
+// commands and for the ledger, the check that a Redis is fit to be used, and the
+// reasons in plain words why one refuses. It knows none of the data in Redis.
+package redisconn
 
 import (
 	"context"
@@ -20,28 +23,30 @@ import (
 	"headroom/quota"
 )
 
-// minRedis is the oldest Redis that will do: Asynq uses ZRANGE BYSCORE.
-var minRedis = [2]int{6, 2}
+// oldest is the oldest Redis that will do: Asynq uses ZRANGE BYSCORE.
+var oldest = [2]int{6, 2}
 
-// connectTimeout bounds the first conversation with Redis.
-const connectTimeout = 3 * time.Second
+// Timeout bounds a conversation with Redis that a user waits for.
+const Timeout = 3 * time.Second
 
-// clients are the connections of a process to one Redis. They differ in how
-// long they insist.
-type clients struct {
-	// queue is for what must get through, such as Asynq's note that a task is
+// Clients are a process' connections to one Redis. They differ in how long they
+// insist. None dials before it is used.
+type Clients struct {
+	// Queue is for what must get through, such as Asynq's note that a task is
 	// done: Asynq gives up such a write at the first error, so this client
 	// outlasts a restart of Redis.
-	queue *redis.Client
-	// short is for what is tried again soon anyway, or what somebody waits for.
-	short *redis.Client
-	// ledger never repeats a command, since a repeated one would charge twice.
-	ledger *redis.Client
+	Queue *redis.Client
+	// Short is for commands that are repeated soon anyway, or that a user waits for.
+	Short *redis.Client
+	// Ledger never repeats a command, since a repeated one would charge twice.
+	Ledger *redis.Client
+
+	url config.URL
 }
 
-// connect checks that there is a Redis that will do, and only then makes the
-// clients. Its errors are one line with cause and next step.
-func connect(ctx context.Context, url config.URL, conns int, log *zap.Logger) (*clients, error) {
+// New makes the clients of a process with conns workers. It contacts nothing: call
+// [Clients.Check] before anything is written.
+func New(url config.URL, conns int) (*Clients, error) {
 	o, err := redis.ParseURL(url.Reveal())
 	if err != nil {
 		// The error of the parser may quote the password.
@@ -62,39 +67,51 @@ func connect(ctx context.Context, url config.URL, conns int, log *zap.Logger) (*
 	ledger := quota.ClientOptions(o)
 	ledger.DialerRetries = 1
 
-	c := &clients{short: redis.NewClient(&short)}
-	if err := check(ctx, c.short, url, log); err != nil {
-		return nil, errors.Join(err, c.short.Close())
-	}
-	c.queue, c.ledger = redis.NewClient(&queue), redis.NewClient(ledger)
-	c.queue.AddHook(outlastBusy{c.queue.Options()})
+	c := &Clients{Short: redis.NewClient(&short), Queue: redis.NewClient(&queue), Ledger: redis.NewClient(ledger), url: url}
+	c.Queue.AddHook(outlastBusy{c.Queue.Options()})
 	return c, nil
 }
 
 // Close closes all clients.
-func (c *clients) Close() error {
-	return errors.Join(c.ledger.Close(), c.queue.Close(), c.short.Close())
+func (c *Clients) Close() error {
+	return errors.Join(c.Ledger.Close(), c.Queue.Close(), c.Short.Close())
 }
 
-// check asks Redis whether it is there, new enough, and fit for the ledger.
-func check(ctx context.Context, rdb *redis.Client, url config.URL, log *zap.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+// Ping asks Redis whether it is there now.
+func (c *Clients) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("no Redis at %s: %w", url, redisCause(err))
+	if err := c.Short.Ping(ctx).Err(); err != nil {
+		return c.missing(err)
 	}
-	info, err := rdb.Info(ctx, "server").Result()
-	if err != nil && redisReply(err) == "" {
-		return fmt.Errorf("no Redis at %s: %w", url, redisCause(err))
+	return nil
+}
+
+func (c *Clients) missing(err error) error {
+	return fmt.Errorf("no Redis at %s: %w", c.url, Cause(err))
+}
+
+// Check asks Redis whether it is there, new enough, and fit for the ledger. Its
+// errors are one line with cause and next step; what Redis does not tell about
+// itself goes to the log.
+func (c *Clients) Check(ctx context.Context, log *zap.Logger) error {
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	info, err := c.Short.Info(ctx, "server").Result()
+	if err != nil && reply(err) == "" {
+		return c.missing(err)
 	}
 	// The embedded Redis of demo and tests does not know the section.
-	if v := redisVersion(info); v != "" && !newEnough(v) {
+	if v := versionIn(info); v != "" && !newEnough(v) {
 		return fmt.Errorf("the Redis at %s is version %s, Headroom needs %d.%d or later; upgrade it or set redis.url (HEADROOM_REDIS_URL) to another",
-			url, v, minRedis[0], minRedis[1])
+			c.url, v, oldest[0], oldest[1])
 	}
-	warnings, err := quota.Check(ctx, rdb)
+	warnings, err := quota.Check(ctx, c.Short)
 	if errors.Is(err, quota.ErrUnavailable) {
-		return fmt.Errorf("no Redis at %s: %w", url, redisCause(err))
+		return c.missing(err)
 	}
 	for _, warning := range warnings {
 		log.Warn(warning)
@@ -102,26 +119,26 @@ func check(ctx context.Context, rdb *redis.Client, url config.URL, log *zap.Logg
 	return err
 }
 
-// redisReply returns the text of an error that Redis itself answered, or "".
-func redisReply(err error) string {
-	if reply, ok := errors.AsType[redis.Error](err); ok {
-		return reply.Error()
+// reply returns the text of an error that Redis itself answered, or "".
+func reply(err error) string {
+	if answer, ok := errors.AsType[redis.Error](err); ok {
+		return answer.Error()
 	}
 	return ""
 }
 
-// redisCause says in few words why Redis did not answer, and what to do.
-func redisCause(err error) error {
-	reply := redisReply(err)
+// Cause says in few words why Redis did not answer, and what to do.
+func Cause(err error) error {
+	answer := reply(err)
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {
-	case strings.HasPrefix(reply, "NOAUTH"), strings.HasPrefix(reply, "WRONGPASS"):
+	case strings.HasPrefix(answer, "NOAUTH"), strings.HasPrefix(answer, "WRONGPASS"):
 		return fmt.Errorf("it refuses the user or password; set them in redis.url (HEADROOM_REDIS_URL): %w", err)
-	case strings.HasPrefix(reply, "NOPERM"):
+	case strings.HasPrefix(answer, "NOPERM"):
 		grant, _ := quota.MissingPermission(err, "USER")
 		return fmt.Errorf("it knows the user of redis.url (HEADROOM_REDIS_URL), who lacks a permission; as an administrator run for it: %s (%w)", grant, err)
-	case reply != "":
+	case answer != "":
 		return fmt.Errorf("it answers %w; set redis.url (HEADROOM_REDIS_URL) to another", err)
 	case errors.As(err, &dns):
 		return fmt.Errorf("no such host; set redis.url (HEADROOM_REDIS_URL): %w", err)
@@ -129,13 +146,13 @@ func redisCause(err error) error {
 		errno, _ := errors.AsType[syscall.Errno](err)
 		return fmt.Errorf("%w; start one (redis-server) or set redis.url (HEADROOM_REDIS_URL)", errno)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("no answer within %s; check address and network, or set redis.url (HEADROOM_REDIS_URL): %w", connectTimeout, err)
+		return fmt.Errorf("no answer within %s; check address and network, or set redis.url (HEADROOM_REDIS_URL): %w", Timeout, err)
 	}
 	return fmt.Errorf("%w; set redis.url (HEADROOM_REDIS_URL)", err)
 }
 
-// redisVersion finds the version in what INFO says, "" where it says none.
-func redisVersion(info string) string {
+// versionIn finds the version in what INFO says, "" where it says none.
+func versionIn(info string) string {
 	for line := range strings.Lines(info) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); ok {
 			return v
@@ -152,7 +169,7 @@ func newEnough(version string) bool {
 			have[i] = n
 		}
 	}
-	return have[0] > minRedis[0] || have[0] == minRedis[0] && have[1] >= minRedis[1]
+	return have[0] > oldest[0] || have[0] == oldest[0] && have[1] >= oldest[1]
 }
 
 // redisLog receives what go-redis logs. The library has one logger for the
@@ -162,9 +179,9 @@ var redisLog struct {
 	to   atomic.Pointer[zap.Logger]
 }
 
-// RouteRedisLog sends what go-redis would print on stderr to log, at level
+// RouteLog sends what go-redis would print on stderr to log, at level
 // debug: whoever uses the client reports its errors already.
-func RouteRedisLog(log *zap.Logger) {
+func RouteLog(log *zap.Logger) {
 	redisLog.to.Store(log.Named("redis"))
 	redisLog.once.Do(func() { redis.SetLogger(redisLogger{}) })
 }
