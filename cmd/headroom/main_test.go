@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
-	"headroom/internal/app"
 	"headroom/internal/redisconn"
 	"headroom/internal/lab/localredis"
 )
