@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
-	"headroom/internal/app"
+	"headroom/internal/redisconn"
 )
 
 // binaryDir is the folder of the command that some tests build, once for all of
@@ -15,7 +15,7 @@ import (
 var binaryDir string
 
 func TestMain(m *testing.M) {
-	app.RouteRedisLog(zap.NewNop())
+	redisconn.RouteLog(zap.NewNop())
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if binaryDir != "" {
 			os.RemoveAll(binaryDir)
