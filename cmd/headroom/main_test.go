@@ -15,8 +15,8 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
-	"headroom/internal/redisconn"
 	"headroom/internal/lab/localredis"
+	"headroom/internal/redisconn"
 )
 
 // realRedis is the Redis of all tests that need one. Tests keep apart by the

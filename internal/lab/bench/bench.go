@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"headroom/internal/redisconn"
 	"headroom/internal/lab/localredis"
+	"headroom/internal/redisconn"
 	"headroom/quota"
 )
 

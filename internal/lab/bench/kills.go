@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"headroom/internal/app"
-	"headroom/internal/redisconn"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/localredis"
+	"headroom/internal/redisconn"
 	"headroom/jobs"
 )
 
