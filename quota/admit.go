@@ -32,6 +32,11 @@ func (t *Transport) admitNow(f *trip) (err error) {
 			return err
 		}
 	}
+	return t.take(f)
+}
+
+// take asks for the units once.
+func (t *Transport) take(f *trip) error {
 	d, err := t.Ledger.Take(f.ctx, f.charge.Caller, f.charge.API, f.charge.Units)
 	if err == nil {
 		f.charge = d.Charge
@@ -69,7 +74,7 @@ func (t *Transport) admitInLine(f *trip) error {
 				return err
 			}
 		}
-		err := t.takeFirst(f, line)
+		err := t.take(f)
 		denied, ok := errors.AsType[*DeniedError](err)
 		if !ok {
 			return err
@@ -111,35 +116,6 @@ func (t *Transport) waitForPlace(f *trip, line *line, entered, deadline time.Tim
 			return err
 		}
 	}
-}
-
-// takeFirst takes units for the first in line, from the line's lease if there is
-// one that has enough.
-func (t *Transport) takeFirst(f *trip, line *line) error {
-	c, api, cost := f.charge.Caller, f.charge.API, f.charge.Units
-	if t.LeaseUnits <= cost {
-		d, err := t.Ledger.Take(f.ctx, c, api, cost)
-		if err == nil {
-			f.charge = d.Charge
-		}
-		return err
-	}
-	if line.lease != nil && !line.lease.Spend(cost) {
-		old := line.lease
-		line.lease = nil
-		if err := old.Return(f.ctx); err != nil {
-			return err
-		}
-	}
-	if line.lease == nil {
-		lease, err := t.Ledger.Lease(f.ctx, c, api, cost, t.LeaseUnits)
-		if err != nil {
-			return err
-		}
-		line.lease = lease
-	}
-	f.charge.At = line.lease.charge.At
-	return nil
 }
 
 // sleep waits, but no longer than until wake is closed.

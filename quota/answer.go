@@ -55,7 +55,7 @@ func (l *Ledger) nearlyEmpty(ctx context.Context, c Caller, api string, user boo
 	c.Lane = Interactive
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landTimeout)
 	defer cancel()
-	d, err := l.take(ctx, c, api, 0, 0)
+	d, err := l.take(ctx, c, api, 0)
 	if err != nil || d.Project.UnknownUntil.After(d.Charge.At) {
 		return false
 	}

@@ -31,8 +31,6 @@ func TestOddCallersAreRefused(t *testing.T) {
 			for name, do := range map[string]func() error{
 				"Validate": c.Validate,
 				"Take":     func() error { _, err := ledger.Take(ctx, c, "gmail", 5); return err },
-				"TakeUpTo": func() error { _, err := ledger.TakeUpTo(ctx, c, "gmail", 5, 50); return err },
-				"Lease":    func() error { _, err := ledger.Lease(ctx, c, "gmail", 5, 50); return err },
 				"Depart":   func() error { _, err := ledger.Depart(ctx, c, "gmail"); return err },
 				"HoldUser": func() error { _, err := ledger.HoldUser(ctx, "p", user, "gmail", time.Minute); return err },
 				"Answered": func() error {

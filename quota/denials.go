@@ -13,8 +13,8 @@ const maxDenials = 10_000
 const recheck = 150 * time.Millisecond
 
 // denials remembers refusals for a moment, so that a storm of repeated calls does
-// not reach Redis: nothing but a refund or other settings could make such a call
-// fit earlier than it was told. The zero value is ready for use.
+// not reach Redis: nothing but other settings could make such a call fit earlier than
+// it was told. The zero value is ready for use.
 type denials struct {
 	mu   sync.Mutex
 	told map[denialKey]denial
@@ -77,14 +77,4 @@ func (d *denials) recall(c Caller, api string, cost int64) *DeniedError {
 	again := *old.err
 	again.Caller, again.Cost, again.RetryAfter = c, cost, left
 	return &again
-}
-
-// forget lets the next call of an account ask again, whatever it was told.
-func (d *denials) forget(c Caller, api string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, lane := range Lanes {
-		c.Lane = lane
-		delete(d.told, keyOf(c, api))
-	}
 }

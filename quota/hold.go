@@ -109,17 +109,3 @@ func (l *Ledger) writeHold(ctx context.Context, o order) (until, before, now tim
 	}
 	return time.UnixMilli(reply[0]), before, time.UnixMilli(reply[2]), nil
 }
-
-// knowsClosed reports whether this process has told of a cool-down that holds for
-// a charge's user or project.
-func (l *Ledger) knowsClosed(c Charge, now time.Time) bool {
-	b, err := l.book(c.Caller.Project, c.API)
-	if err != nil {
-		return false
-	}
-	b.breaker.mu.Lock()
-	defer b.breaker.mu.Unlock()
-	local := &b.breaker.local
-	u := local.users[lower(c.Caller.User)]
-	return local.project.hold.until.After(now) || u != nil && u.hold.until.After(now)
-}

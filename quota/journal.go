@@ -108,14 +108,7 @@ func (j *Journal) admitted(c Caller, api string, d Decision) {
 	if d.Charge.Units == 0 {
 		return
 	}
-	j.spend(c, api, at, 1, d.Charge.Units, usage)
-}
-
-// settled notes that a charge was corrected by so many units.
-func (j *Journal) settled(charge Charge, units int64) {
-	if j != nil && charge.Units > 0 {
-		j.spend(charge.Caller, charge.API, charge.At, 0, units, nil)
-	}
+	j.spend(c, api, at, d.Charge.Units, usage)
 }
 
 // answered notes a refusal of Google's, and until when it closed the account or
@@ -132,7 +125,7 @@ func (j *Journal) answered(charge Charge, r Refusal, until time.Time) {
 	})
 }
 
-func (j *Journal) spend(c Caller, api string, at time.Time, calls, units int64, usage []Usage) {
+func (j *Journal) spend(c Caller, api string, at time.Time, units int64, usage []Usage) {
 	bucket := at.UnixMicro() / j.ledger.bucketWidth().Microseconds()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -145,11 +138,11 @@ func (j *Journal) spend(c Caller, api string, at time.Time, calls, units int64, 
 	}
 	for i := len(p.spent) - 1; i >= 0; i-- {
 		if s := &p.spent[i]; s.bucket == bucket && s.lane == c.Lane {
-			s.calls, s.units = s.calls+calls, s.units+units
+			s.calls, s.units = s.calls+1, s.units+units
 			return
 		}
 	}
-	p.spent = append(p.spent, outlay{bucket, c.Lane, calls, units})
+	p.spent = append(p.spent, outlay{bucket, c.Lane, 1, units})
 	p.spent = dropOldest(j, p.spent, maxSpent)
 }
 

@@ -181,12 +181,20 @@ type Decision struct {
 	Usage  []Usage // of the project's limits, of the user's, and of the day if it has a budget
 
 	// Local says that Redis did not answer, and this process let the call in by
-	// itself: see [Options.FailOpen]. Usage is what it counted then, and the charge
-	// cannot be settled. Redis is told when it answers again.
+	// itself: see [Options.FailOpen]. Usage is what it counted then. Redis is told
+	// when it answers again.
 	Local bool
 
 	// Project and User say what is special about the two; only [Ledger.Peek] asks.
 	Project, User ScopeState
+}
+
+// A Charge names units that were charged. The zero Charge names none.
+type Charge struct {
+	Caller Caller
+	API    string
+	Units  int64
+	At     time.Time // on the clock of Redis
 }
 
 // ScopeState is what holds for a whole project or user beside what was spent. The
@@ -224,17 +232,7 @@ func (l *Ledger) Cost(project string, call Call) (int64, error) {
 // Redis did not answer, [ErrUnavailable], and whether the units were charged is
 // unknown.
 func (l *Ledger) Take(ctx context.Context, c Caller, api string, cost int64) (Decision, error) {
-	d, err := l.take(ctx, c, api, cost, cost)
-	l.journal.decided(c, api, cost, d, err)
-	return d, err
-}
-
-// TakeUpTo is [Ledger.Take] for a lease: it charges at least cost units, and up
-// to want of them as far as they fit now. A lane with a pace gets no more than a
-// second's worth beyond cost. What is not used within a second goes back with
-// [Ledger.Settle].
-func (l *Ledger) TakeUpTo(ctx context.Context, c Caller, api string, cost, want int64) (Decision, error) {
-	d, err := l.take(ctx, c, api, cost, want)
+	d, err := l.take(ctx, c, api, cost)
 	l.journal.decided(c, api, cost, d, err)
 	return d, err
 }
@@ -242,7 +240,7 @@ func (l *Ledger) TakeUpTo(ctx context.Context, c Caller, api string, cost, want 
 // Peek reports how full a caller's limits are for an API, and charges nothing. A
 // caller without a user looks at the project.
 func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, error) {
-	d, err := l.take(ctx, c, api, 0, 0)
+	d, err := l.take(ctx, c, api, 0)
 	if err != nil {
 		return d, err
 	}
@@ -260,7 +258,7 @@ func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, erro
 	return d, nil
 }
 
-func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int64) (Decision, error) {
+func (l *Ledger) take(ctx context.Context, c Caller, api string, cost int64) (Decision, error) {
 	b, err := l.book(c.Project, api)
 	if err != nil {
 		return Decision{}, err
@@ -270,7 +268,7 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	} else if err := c.Validate(); err != nil {
 		return Decision{}, err
 	}
-	if cost < 0 || cost > maxUnits || want > maxUnits {
+	if cost < 0 || cost > maxUnits {
 		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, maxUnits)
 	}
 	p := b.rules.Load().plan(c.User, c.Lane)
@@ -282,7 +280,7 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	}
 	var reply []int64
 	err = l.reach(ctx, b, c, func(ctx context.Context) (err error) {
-		p, reply, err = l.ask(ctx, b, c, cost, max(cost, want))
+		p, reply, err = l.ask(ctx, b, c, cost, false)
 		return err
 	})
 	if errors.Is(err, ErrUnavailable) && ctx.Err() == nil && b.breaker.aids(c.Lane) && cost > 0 {
@@ -308,23 +306,20 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost, want int6
 	return d, err
 }
 
-// anyway, in place of what is wanted, charges the cost although it does not fit.
-const anyway = 0
-
 // maxRevisions bounds how often a decision is made anew because settings changed
 // meanwhile.
 const maxRevisions = 4
 
 // ask runs take.lua by the settings in force, and returns the plan that the reply
-// is about.
-func (l *Ledger) ask(ctx context.Context, b *book, c Caller, cost, want int64) (*plan, []int64, error) {
+// is about. If spent, the cost is charged although it does not fit.
+func (l *Ledger) ask(ctx context.Context, b *book, c Caller, cost int64, spent bool) (*plan, []int64, error) {
 	start := time.Now()
 	defer func() { l.metrics.roundTrip.Observe(time.Since(start).Seconds()) }()
 	for range maxRevisions {
 		p := b.rules.Load().plan(c.User, c.Lane)
-		args := []any{p.request(cost, want, l.today())}
+		args := []any{p.request(cost, spent, l.today())}
 		if l.now != nil {
-			args = []any{p.request(cost, want, l.now()), l.now().UnixMicro()}
+			args = []any{p.request(cost, spent, l.now()), l.now().UnixMicro()}
 		}
 		reply, err := l.eval(ctx, takeScript, p.keys(c.User)[:3], args...)
 		if err != nil {

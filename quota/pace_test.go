@@ -34,29 +34,3 @@ func TestPaceAfterADayOfPeople(t *testing.T) {
 		}
 	})
 }
-
-// TestPaceAfterALargeCorrection settles on far more than was charged: the background
-// waits until the units have left the window, and owes nothing beyond.
-func TestPaceAfterALargeCorrection(t *testing.T) {
-	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
-		now := time.UnixMicro(1_790_000_000_000_000)
-		ledger.SetNow(func() time.Time { return now })
-		backfill := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Backfill}
-		d, err := ledger.Take(t.Context(), backfill, "gmail", 20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := ledger.Settle(t.Context(), d.Charge, 60_000); err != nil {
-			t.Fatal(err)
-		}
-		var denied *quota.DeniedError
-		if _, err := ledger.Take(t.Context(), backfill, "gmail", 20); !errors.As(err, &denied) || denied.RetryAfter > 63*time.Second {
-			t.Errorf("after the correction: got %v, want a wait of a window at most", err)
-		}
-		now = now.Add(63 * time.Second)
-		if _, err := ledger.Take(t.Context(), backfill, "gmail", 20); err != nil {
-			t.Errorf("when the units have left the window: %v", err)
-		}
-	})
-}

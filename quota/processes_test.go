@@ -94,11 +94,7 @@ func spend() int {
 			for ctx.Err() == nil {
 				c := quota.Caller{Project: "p", User: fmt.Sprint("user", rnd.IntN(3)), Lane: quota.Lanes[rnd.IntN(3)]}
 				cost := []int64{5, 5, 20, 60, 100}[rnd.IntN(5)]
-				want := cost
-				if rnd.IntN(4) == 0 {
-					want = 3 * cost
-				}
-				d, err := ledger.TakeUpTo(ctx, c, "gmail", cost, want)
+				d, err := ledger.Take(ctx, c, "gmail", cost)
 				var denied *quota.DeniedError
 				switch {
 				case err == nil:

@@ -315,8 +315,12 @@ func lower(user string) string {
 	return string(folded)
 }
 
-// request packs the first argument of take and settle.
-func (p *plan) request(cost, want int64, now time.Time) []byte {
+// request packs the first argument of take.
+func (p *plan) request(cost int64, spent bool, now time.Time) []byte {
+	want := cost
+	if spent {
+		want = 0
+	}
 	b := make([]byte, 0, 34+len(p.spec))
 	b = binary.LittleEndian.AppendUint32(b, uint32(cost))
 	b = binary.LittleEndian.AppendUint32(b, uint32(want))

@@ -33,11 +33,6 @@ type Transport struct {
 	// must be quick and safe for concurrent use.
 	Observe func(Observation)
 
-	// LeaseUnits, if set, lets calls that may wait ([Caller.MaxWait]) share leases
-	// of up to so many units: the first in line asks for more than it needs, and
-	// those behind it spend from that for a second. What is left goes back.
-	LeaseUnits int64
-
 	queue queue
 }
 
