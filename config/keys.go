@@ -43,7 +43,7 @@ func splitProject(projects reflect.Value, key []string) []string {
 		}
 	}
 	for n := 1; n < len(key); n++ {
-		if typeBelow(projectType, key[n]) != nil {
+		if field(reflect.New(projectType).Elem(), key[n]).IsValid() {
 			return named(n)
 		}
 	}
@@ -89,10 +89,8 @@ func set(v reflect.Value, key []string, text string) error {
 	case v.Type() == costType && len(key) == 0:
 		return setLeaf(v, text)
 	case v.Kind() == reflect.Struct && len(key) > 0:
-		for i := range v.NumField() {
-			if v.Type().Field(i).Tag.Get("yaml") == key[0] {
-				return set(v.Field(i), key[1:], text)
-			}
+		if f := field(v, key[0]); f.IsValid() {
+			return set(f, key[1:], text)
 		}
 		return errUnknownKey
 	case v.Kind() == reflect.Map && len(key) > 0:
@@ -123,10 +121,8 @@ func set(v reflect.Value, key []string, text string) error {
 	return setLeaf(v, text)
 }
 
+// setLeaf reads text as the file does a value.
 func setLeaf(v reflect.Value, text string) error {
-	if isDuration(v.Type()) && strings.TrimSpace(text) == "0" {
-		text = "0s" // the one number that needs no unit
-	}
 	if v.Kind() != reflect.String && strings.TrimSpace(text) == "" {
 		return errors.New("must not be empty")
 	}
@@ -146,18 +142,12 @@ func setLeaf(v reflect.Value, text string) error {
 			node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: strings.TrimSpace(item)})
 		}
 	}
-	if found := cuts(node, v.Type(), ""); len(found) > 0 {
-		return errors.New(found[0].what)
+	d := decoder{lines: map[string]int{}}
+	d.node(node, v, "the value")
+	if len(d.problems) > 0 {
+		return errors.New(d.problems[0].what)
 	}
-	err := node.Decode(v.Addr().Interface())
-	if types, ok := err.(*yaml.TypeError); ok {
-		what := lineForm.ReplaceAllString(types.Errors[0], "$2")
-		if u := unreadForm.FindStringSubmatch(what); u != nil {
-			what = unread(u[1], u[2], u[3])
-		}
-		return errors.New(what)
-	}
-	return err
+	return nil
 }
 
 var errUnknownKey = errors.New("is no setting that Headroom knows")

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,13 +8,8 @@ import (
 	"maps"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // maxFile bounds the size of a settings file, in bytes.
@@ -71,13 +65,10 @@ func Read(o Options) (Config, *Sources, error) {
 		if data != nil {
 			from.File = o.Path
 		}
-		problems = append(problems, decode(&cfg, o.Path, data)...)
-		for line, keys := range keysByLine(data) {
-			for _, key := range keys {
-				if _, known := from.at[key]; !known || line < from.line(key) {
-					from.at[key] = fmt.Sprintf("%s:%d", o.Path, line)
-				}
-			}
+		d := decode(&cfg, o.Path, data)
+		problems = append(problems, d.errors()...)
+		for key, line := range d.lines {
+			from.at[key] = fmt.Sprintf("%s:%d", o.Path, line)
 		}
 	}
 	problems = append(problems, applyEnviron(&cfg, o.Environ, from)...)
@@ -92,13 +83,6 @@ func Read(o Options) (Config, *Sources, error) {
 		return cfg, from, &InvalidError{Problems: problems}
 	}
 	return cfg, from, nil
-}
-
-// line is the line of the file in which a key stands that the file has.
-func (s *Sources) line(key string) int {
-	at := s.at[key]
-	n, _ := strconv.Atoi(at[strings.LastIndex(at, ":")+1:])
-	return n
 }
 
 // located is what is wrong with values, each with its place. What is odd about a text
@@ -154,166 +138,6 @@ func cause(err error) error {
 		return p.Err
 	}
 	return err
-}
-
-// decode reads a YAML document over cfg. It returns every problem, as
-// FILE:LINE: KEY: what.
-func decode(cfg *Config, file string, data []byte) []error {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	err := dec.Decode(cfg)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	var problems []error
-	var types *yaml.TypeError
-	switch {
-	case errors.As(err, &types):
-		keys := keysByLine(data)
-		for _, text := range types.Errors {
-			if !strings.HasSuffix(text, zeroDuration) {
-				problems = append(problems, typeProblem(file, text, keys))
-			}
-		}
-	case err != nil:
-		text := strings.TrimPrefix(err.Error(), "yaml: ")
-		if m := lineForm.FindStringSubmatch(text); m != nil {
-			return []error{fmt.Errorf("%s:%s: %s", file, m[1], m[2])}
-		}
-		if line, odd := controlCharacter(data); odd != "" {
-			return []error{fmt.Errorf("%s:%d: %s", file, line, odd)}
-		}
-		return []error{fmt.Errorf("%s: %s", file, text)}
-	}
-	var doc yaml.Node
-	if yaml.Unmarshal(data, &doc) == nil {
-		for _, key := range zeroDurations(&doc, reflect.TypeFor[Config](), nil) {
-			if err := set(reflect.ValueOf(cfg).Elem(), key, "0"); err != nil {
-				problems = append(problems, fmt.Errorf("%s: %s: %w", file, strings.Join(key, "."), err))
-			}
-		}
-		for _, c := range cuts(&doc, reflect.TypeFor[Config](), "") {
-			problems = append(problems, fmt.Errorf("%s:%d: %s: %s", file, c.line, c.key, c.what))
-		}
-	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		problems = append(problems, fmt.Errorf("%s: must hold one YAML document, not several", file))
-	}
-	return problems
-}
-
-var (
-	lineForm    = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
-	unknownForm = regexp.MustCompile(`^field (.*) not found in type config\.\w+$`)
-	unreadForm  = regexp.MustCompile("(?s)^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
-)
-
-// typeProblem says in the words of the settings what yaml says in the words of
-// Go types.
-func typeProblem(file, text string, keys map[int][]string) error {
-	m := lineForm.FindStringSubmatch(text)
-	if m == nil {
-		return fmt.Errorf("%s: %s", file, text)
-	}
-	line, _ := strconv.Atoi(m[1])
-	what := m[2]
-	key := ""
-	if on := keys[line]; len(on) > 0 {
-		key = on[len(on)-1]
-	}
-	if f := unknownForm.FindStringSubmatch(what); f != nil {
-		for _, k := range keys[line] {
-			if k == f[1] || strings.HasSuffix(k, "."+f[1]) {
-				key = k
-			}
-		}
-		what = errUnknownKey.Error()
-		switch section, rest, dotted := strings.Cut(f[1], "."); {
-		case dotted && slices.Contains(Keys(), key):
-			what += fmt.Sprintf(" with dots; in a file write %s: and, indented below it, %s:", section, strings.ReplaceAll(rest, ".", ": and below that "))
-		case !slices.Contains(Keys(), key): // it is one where an alias repeats a section of another kind
-			what += meant(key, Keys())
-		}
-		if odd := oddText(f[1]); odd != "" {
-			what = "the name " + odd
-		}
-	} else if u := unreadForm.FindStringSubmatch(what); u != nil {
-		what = unread(u[1], u[2], u[3])
-	}
-	if key == "" {
-		return fmt.Errorf("%s:%d: the file %s", file, line, what)
-	}
-	return fmt.Errorf("%s:%d: %s: %s", file, line, key, what)
-}
-
-// controlCharacter finds the first one that YAML does not allow, and its line.
-func controlCharacter(data []byte) (line int, what string) {
-	line = 1
-	for _, r := range string(data) {
-		switch {
-		case r == '\n':
-			line++
-		case r != '\t' && r != '\r' && r != '\u0085' && unicode.IsControl(r):
-			return line, fmt.Sprintf("holds a control character (%U); remove it", r)
-		}
-	}
-	return 0, ""
-}
-
-// unread says that a value of a YAML tag does not fit a Go type.
-func unread(tag, value, goType string) string {
-	wanted := map[string]string{
-		"int": "a whole number", "int64": "a whole number", "float64": "a number", "string": "a text",
-		"time.Duration": "a duration such as 5s", "[]string": "a list", "bool": "true or false",
-	}[strings.TrimPrefix(goType, "*")]
-	if wanted == "" {
-		wanted = "a section with keys of its own"
-	}
-	if value == "" {
-		value = map[string]string{"!!map": "a section", "!!seq": "a list"}[tag]
-		return fmt.Sprintf("must be %s, not %s", wanted, value)
-	}
-	if tag == "!!str" && wanted != "a text" && !strings.HasPrefix(wanted, "a section") && plain(value) {
-		return fmt.Sprintf("must be %s, not the text %q; leave out the quotes", wanted, value)
-	}
-	return fmt.Sprintf("must be %s, not %q", wanted, value)
-}
-
-// plain reports whether a text would be something else without the quotes around it.
-func plain(value string) bool {
-	var node yaml.Node
-	return yaml.Unmarshal([]byte(value), &node) == nil && len(node.Content) == 1 && node.Content[0].ShortTag() != "!!str"
-}
-
-// keysByLine maps the lines of a document to the dotted keys that stand, or
-// whose values begin, there.
-func keysByLine(data []byte) map[int][]string {
-	var doc yaml.Node
-	keys := make(map[int][]string)
-	if yaml.Unmarshal(data, &doc) != nil {
-		return keys
-	}
-	var walk func(n *yaml.Node, path string)
-	walk = func(n *yaml.Node, path string) {
-		switch n.Kind {
-		case yaml.DocumentNode, yaml.SequenceNode:
-			for _, c := range n.Content {
-				walk(c, path)
-			}
-		case yaml.MappingNode:
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				name, value := n.Content[i], n.Content[i+1]
-				key := joinKey(path, name.Value)
-				keys[name.Line] = append(keys[name.Line], key)
-				if value.Line != name.Line {
-					keys[value.Line] = append(keys[value.Line], key)
-				}
-				walk(value, key)
-			}
-		}
-	}
-	walk(&doc, "")
-	return keys
 }
 
 func joinKey(path, key string) string {

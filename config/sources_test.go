@@ -41,7 +41,7 @@ func TestWhatSurroundsAValueIsNamed(t *testing.T) {
 		"a typo":                       {file: "worker: {concurency: 3}", want: "F:1: worker.concurency: is no setting that Headroom knows; did you mean worker.concurrency?"},
 		"a typo on the command line":   {set: []string{"redis.ulr=x"}, want: "--set redis.ulr: is no setting that Headroom knows; did you mean redis.url?"},
 		"a key with dots":              {file: "redis.url: x", want: "F:1: redis.url: is no setting that Headroom knows with dots; in a file write redis: and, indented below it, url:"},
-		"a section repeated elsewhere": {file: "redis: &a {url: 'redis://h:1'}\nquota: *a", want: "F:1: redis.url: is no setting that Headroom knows"},
+		"a section repeated elsewhere": {file: "redis: &a {url: 'redis://h:1'}\nquota: *a", want: "F:2: quota.url: is no setting that Headroom knows"},
 		"a list as the file":           {file: "- a", want: "F:1: the file must be a section with keys of its own, not a list"},
 		"a control character":          {file: "scale: 1\nredis: {url: x\x00}", want: "F:2: holds a control character (U+0000); remove it"},
 		"a password where to listen":   {set: []string{"web.listen=ann:hunter2@h:80"}, want: "--set web.listen: must be host:port"},

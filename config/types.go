@@ -82,17 +82,7 @@ type Cost struct {
 	Formats map[string]int64 // by format; nil: Units for all
 }
 
-// UnmarshalYAML reads both ways of writing.
-func (c *Cost) UnmarshalYAML(node *yaml.Node) error {
-	*c = Cost{}
-	if node.Kind == yaml.MappingNode {
-		c.Formats = map[string]int64{}
-		return node.Decode(&c.Formats)
-	}
-	return node.Decode(&c.Units)
-}
-
-// MarshalYAML prints what [Cost.UnmarshalYAML] reads.
+// MarshalYAML prints it as it is written.
 func (c Cost) MarshalYAML() (any, error) {
 	if c.Formats != nil {
 		return c.Formats, nil
@@ -110,8 +100,7 @@ var bytesForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)? ?[A-Za-z]*$`)
 func (b *Bytes) UnmarshalYAML(node *yaml.Node) error {
 	n, err := humanize.ParseBytes(node.Value)
 	if node.Kind != yaml.ScalarNode || !bytesForm.MatchString(node.Value) || err != nil || n > math.MaxInt64 {
-		// Decoder collects errors of this type instead of stopping at them.
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot read %q as an amount of memory such as 128MiB", node.Line, node.Value)}}
+		return fmt.Errorf("cannot read %q as an amount of memory such as 128MiB", node.Value)
 	}
 	*b = Bytes(n)
 	return nil
