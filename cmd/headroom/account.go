@@ -60,7 +60,7 @@ class).`,
 			return err
 		}
 		if g.json {
-			return printJSON(cmd, account)
+			return term.WriteJSON(cmd.OutOrStdout(), account)
 		}
 		cmd.Printf("%s is of tenant %s, class %s\n", account.Email, account.Tenant, cmp.Or(account.Class, "of the tenant"))
 		return nil
@@ -100,7 +100,7 @@ project is unknown).`,
 				return err
 			}
 			if g.json {
-				return printJSON(cmd, account)
+				return term.WriteJSON(cmd.OutOrStdout(), account)
 			}
 			cmd.Printf("added %s in project %s\nstart its backfill with: headroom backfill start %s\n",
 				account.Email, account.Project, account.Email)
@@ -130,7 +130,7 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withAccount(cmd, g, args[0], func(_ context.Context, _ *sqlite.Store, a jobs.Account) error {
 				if g.json {
-					return printJSON(cmd, a)
+					return term.WriteJSON(cmd.OutOrStdout(), a)
 				}
 				w := term.NewGrid(cmd.OutOrStdout(), 2)
 				w.Row("account", a.Email)
@@ -179,7 +179,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 				return err
 			}
 			if g.json {
-				return printJSON(cmd, append([]jobs.Account{}, accounts...))
+				return term.WriteJSON(cmd.OutOrStdout(), append([]jobs.Account{}, accounts...))
 			}
 			w := term.NewTable(cmd.OutOrStdout(), "ACCOUNT", "PROJECT", "TENANT", "CLASS", "ADDED")
 			for _, a := range accounts {

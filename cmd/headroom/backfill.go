@@ -63,7 +63,7 @@ Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 				return err
 			}
 			if g.json {
-				return printJSON(cmd, started)
+				return term.WriteJSON(cmd.OutOrStdout(), started)
 			}
 			switch name := nameOf(started.Job); {
 			case started.Created:
@@ -108,7 +108,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 				}
 				all = backfillsOnly(all)
 				if g.json {
-					return printJSON(cmd, append([]jobs.Job{}, all...))
+					return term.WriteJSON(cmd.OutOrStdout(), append([]jobs.Job{}, all...))
 				}
 				w := term.NewTable(cmd.OutOrStdout(), "BACKFILL", "STATE", "DONE", "OF", "SKIPPED", "OVERSIZE", "FAILED", "UPDATED", "WHAT…")
 				for _, j := range all {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/jobs"
 )
 
@@ -60,7 +61,7 @@ func startAll(cmd *cobra.Command, g *globals, f *allFlags, filter jobs.Filter) e
 	return app.WithOperator(cmd.Context(), cfg, true, log, func(o app.Operator) error {
 		all, err := o.StartAll(cmd.Context(), cfg, chosen, filter)
 		if g.json {
-			return errors.Join(printJSON(cmd, append([]app.Started{}, all...)), err)
+			return errors.Join(term.WriteJSON(cmd.OutOrStdout(), append([]app.Started{}, all...)), err)
 		}
 		for _, one := range all {
 			if one.Created {

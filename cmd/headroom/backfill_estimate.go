@@ -56,7 +56,7 @@ func estimate(cmd *cobra.Command, g *globals, account string, filter jobs.Filter
 		return err
 	}
 	if g.json {
-		return printJSON(cmd, e)
+		return term.WriteJSON(cmd.OutOrStdout(), e)
 	}
 	return printEstimate(cmd.OutOrStdout(), e)
 }

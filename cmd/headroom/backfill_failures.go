@@ -76,7 +76,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 				case g.json:
 					list := []jobs.Failure{}
 					err := failures(func(f jobs.Failure) error { list = append(list, f); return nil })
-					return errors.Join(err, printJSON(cmd, list))
+					return errors.Join(err, term.WriteJSON(cmd.OutOrStdout(), list))
 				}
 				return tabulate(cmd.OutOrStdout(), failures)
 			})

@@ -65,7 +65,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 					return err
 				}
 				if g.json {
-					return printJSON(cmd, shown{job, append([]jobs.Failure{}, failures...), plan, cursor})
+					return term.WriteJSON(cmd.OutOrStdout(), shown{job, append([]jobs.Failure{}, failures...), plan, cursor})
 				}
 				printJob(cmd, job, plan, cursor, failures)
 				return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/jobs"
 )
 
@@ -99,7 +100,7 @@ func newSteering(g *globals, s steering) *cobra.Command {
 					all, err = s.do(o, cmd.Context(), args[0])
 				}
 				if g.json && (len(all) > 0 || many != nil && many.all) {
-					return errors.Join(printJSON(cmd, append([]app.Steered{}, all...)), err)
+					return errors.Join(term.WriteJSON(cmd.OutOrStdout(), append([]app.Steered{}, all...)), err)
 				}
 				for _, one := range all {
 					already := ""
@@ -154,7 +155,7 @@ wrong usage or settings.`,
 					all, err = o.RetryFailed(cmd.Context(), args[0], filter)
 				}
 				if g.json && (len(all) > 0 || many.all) {
-					return errors.Join(printJSON(cmd, append([]app.Retried{}, all...)), err)
+					return errors.Join(term.WriteJSON(cmd.OutOrStdout(), append([]app.Retried{}, all...)), err)
 				}
 				for _, one := range all {
 					next := "follow it with: headroom backfill watch " + nameOf(one.Job)

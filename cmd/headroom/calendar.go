@@ -57,7 +57,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 				return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error { return followCalendars(ctx, cmd, g, s, asked) })
 			}
 			if g.json {
-				return printJSON(cmd, calendarsSynced{SyncAsked: asked})
+				return term.WriteJSON(cmd.OutOrStdout(), calendarsSynced{SyncAsked: asked})
 			}
 			what := "started"
 			if !asked.Started {
@@ -111,7 +111,7 @@ func tellCalendars(cmd *cobra.Command, g *globals, done calendarsSynced) error {
 		return fmt.Errorf("%s is %s: %s", j.ID, j.State, j.LastError)
 	}
 	if g.json {
-		return printJSON(cmd, done)
+		return term.WriteJSON(cmd.OutOrStdout(), done)
 	}
 	synced := 0
 	for _, c := range done.Calendars {

@@ -114,7 +114,7 @@ func (f exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g 
 	switch {
 	case f.out == "-":
 	case g.json:
-		err = printJSON(cmd, done)
+		err = term.WriteJSON(cmd.OutOrStdout(), done)
 	default:
 		for _, e := range done {
 			cmd.Printf("exported %d events of %s to %s\n", e.Events, e.Calendar, e.Path)
@@ -135,7 +135,7 @@ func (f exportFlags) exportCalendar(ctx context.Context, cmd *cobra.Command, s *
 		return e, nil, err
 	}
 	if f.out == "-" {
-		e.Events, err = a.WriteICS(rawOut(cmd))
+		e.Events, err = a.WriteICS(term.Raw(cmd.OutOrStdout()))
 		return e, a.Problems(), err
 	}
 	if !one {

@@ -42,7 +42,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 					return err
 				}
 				if g.json {
-					return printJSON(cmd, append([]jobs.CountedCalendar{}, all...))
+					return term.WriteJSON(cmd.OutOrStdout(), append([]jobs.CountedCalendar{}, all...))
 				}
 				return tabulateCalendars(cmd.OutOrStdout(), all)
 			})
@@ -184,7 +184,7 @@ func listEvents(ctx context.Context, cmd *cobra.Command, g *globals, s *sqlite.S
 	if g.json {
 		found := []jobs.Event{}
 		err := each(func(e jobs.Event) error { found = append(found, e); return nil })
-		return cmp.Or(errors.Join(err, printJSON(cmd, found)), notUnderstood(cmd, problems))
+		return cmp.Or(errors.Join(err, term.WriteJSON(cmd.OutOrStdout(), found)), notUnderstood(cmd, problems))
 	}
 	return cmp.Or(tabulateEvents(cmd.OutOrStdout(), each), notUnderstood(cmd, problems))
 }
@@ -246,7 +246,7 @@ func listOccurrences(ctx context.Context, cmd *cobra.Command, g *globals, s *sql
 		found, problems = append(found, more...), append(problems, wrong...)
 	}
 	if g.json {
-		if err := printJSON(cmd, found); err != nil {
+		if err := term.WriteJSON(cmd.OutOrStdout(), found); err != nil {
 			return err
 		}
 	} else if err := tabulateOccurrences(cmd.OutOrStdout(), found); err != nil {

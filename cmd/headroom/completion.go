@@ -13,8 +13,6 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/lab/bench"
-	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
@@ -38,8 +36,7 @@ var argumentOffers = map[string]offer{
 	"PROJECT|ACCOUNT":  projectOrAccountOffer,
 	"LIST":             words(quota.ListNames()...),
 	"KEY=VALUE":        endingIn("=", quotaKeys),
-	"NAME":             benchOffer, // of a benchmark
-	"ID":               nil,        // of a message: there are too many
+	"ID":               nil, // of a message: there are too many
 }
 
 // flagOffers says what the values of flags are. Those of flags in fileFlags are
@@ -49,7 +46,6 @@ var flagOffers = map[string]offer{
 	"api":     words("gmail", "calendar"),
 	"class":   classOffer,
 	"limit":   words(quota.LimitUserMinute, quota.LimitProjectMinute),
-	"meter":   words(fakegoogle.Meters()...),
 	"prices":  words(quota.ListNames()...),
 	"project": projectOffer,
 	"roles":   words(app.Roles...),
@@ -243,10 +239,6 @@ var (
 
 func projectOrAccountOffer(g *globals, ctx context.Context, args []string) []string {
 	return append(projectOffer(g, ctx, args), accountOffer(g, ctx, args)...)
-}
-
-func benchOffer(*globals, context.Context, []string) []string {
-	return texts(bench.All, func(b bench.Benchmark) string { return b.Name })
 }
 
 // texts are the texts of some things, each once.

@@ -12,6 +12,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/term"
 )
 
 func newConfig(g *globals) *cobra.Command {
@@ -61,7 +62,7 @@ Exit codes: 0 valid, 2 not valid.`,
 				return err
 			}
 			if g.json {
-				if err := printJSON(cmd, v); err != nil {
+				if err := term.WriteJSON(cmd.OutOrStdout(), v); err != nil {
 					return err
 				}
 			} else if v.Valid {
@@ -159,7 +160,7 @@ Exit codes: 0 shown, 2 the settings are not valid.`,
 			if err := yaml.Unmarshal(text, &tree); err != nil {
 				return fmt.Errorf("print the settings: %w", err)
 			}
-			return printJSON(cmd, tree)
+			return term.WriteJSON(cmd.OutOrStdout(), tree)
 		},
 	}
 }

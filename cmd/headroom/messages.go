@@ -102,7 +102,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 				if g.json {
 					all := []jobs.Message{}
 					err := each(func(m jobs.Message) error { all = append(all, m); return nil })
-					return errors.Join(err, printJSON(cmd, all))
+					return errors.Join(err, term.WriteJSON(cmd.OutOrStdout(), all))
 				}
 				return tabulateMessages(cmd.OutOrStdout(), each)
 			})
@@ -213,7 +213,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 					if err != nil {
 						return err
 					}
-					_, err = io.Copy(rawOut(cmd), body)
+					_, err = io.Copy(term.Raw(cmd.OutOrStdout()), body)
 					return errors.Join(err, body.Close())
 				}
 				m, err := app.StoredMessage(ctx, cfg, s, args[0], args[1])
@@ -221,7 +221,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 					return err
 				}
 				if g.json {
-					return printJSON(cmd, m)
+					return term.WriteJSON(cmd.OutOrStdout(), m)
 				}
 				return printMessage(cmd.OutOrStdout(), m)
 			})

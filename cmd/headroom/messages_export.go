@@ -10,8 +10,6 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"headroom/internal/export"
 	"headroom/internal/store/sqlite"
@@ -81,12 +79,18 @@ or settings, 130 interrupted.`,
 				return usagef("the mbox goes to stdout; leave out --json")
 			}
 			return withAccount(cmd, g, args[0], func(ctx context.Context, s *sqlite.Store, account jobs.Account) error {
-				bar, err := newExportBar(ctx, cmd, s, account.Email, filter)
-				if err != nil {
-					return err
+				o := export.Options{Source: s, Account: account.Email, Filter: filter}
+				bars := term.NewBars(cmd.ErrOrStderr())
+				if bars != nil {
+					n, _, err := s.CountFound(ctx, account.Email, filter)
+					if err != nil {
+						return err
+					}
+					bar, done := bars.AddTimed(account.Email), int64(0)
+					o.DoneFunc = func(int64) { done++; bar.Set(done, n) }
 				}
-				r, err := to.export(ctx, cmd, export.Options{Source: s, Account: account.Email, Filter: filter, DoneFunc: bar.done})
-				bar.close()
+				r, err := to.export(ctx, cmd, o)
+				bars.Close()
 				if interrupted(ctx, err) {
 					return to.stopped()
 				}
@@ -110,7 +114,7 @@ func (f exportFlags) export(ctx context.Context, cmd *cobra.Command, o export.Op
 	case f.format == formatEML:
 		return export.EMLFolder(ctx, o, f.out)
 	case f.out == "-":
-		return export.Mbox(ctx, o, rawOut(cmd))
+		return export.Mbox(ctx, o, term.Raw(cmd.OutOrStdout()))
 	}
 	if info, err := os.Stat(f.out); err == nil && info.IsDir() {
 		return export.Result{}, usagef("--out %s is a folder; name a file in it, or use --format eml", f.out)
@@ -134,7 +138,7 @@ func (f exportFlags) stopped() error {
 func (f exportFlags) report(cmd *cobra.Command, g *globals, r export.Result) error {
 	switch {
 	case g.json:
-		if err := printJSON(cmd, r); err != nil {
+		if err := term.WriteJSON(cmd.OutOrStdout(), r); err != nil {
 			return err
 		}
 	case f.out != "-":
@@ -160,40 +164,4 @@ func few(ids []string, n int64) string {
 		return strings.Join(ids, ", ")
 	}
 	return strings.Join(ids[:most], ", ") + ", ..."
-}
-
-// exportBar shows on a terminal how far an export is.
-type exportBar struct {
-	progress *mpb.Progress
-	*mpb.Bar
-}
-
-func newExportBar(ctx context.Context, cmd *cobra.Command, s *sqlite.Store, account string, filter jobs.MessageFilter) (exportBar, error) {
-	if !term.IsTerminal(cmd.ErrOrStderr()) {
-		return exportBar{}, nil
-	}
-	n, _, err := s.CountFound(ctx, account, filter)
-	if err != nil {
-		return exportBar{}, err
-	}
-	b := exportBar{progress: mpb.New(mpb.WithOutput(rawErr(cmd)), mpb.WithWidth(40), mpb.WithAutoRefresh())}
-	b.Bar = b.progress.AddBar(n,
-		mpb.PrependDecorators(decor.Name(account+" "), decor.CountersNoUnit("%d/%d")),
-		mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)),
-	)
-	return b, nil
-}
-
-func (b exportBar) done(int64) {
-	if b.Bar != nil {
-		b.Increment()
-	}
-}
-
-// close leaves the bar as it is and gives the terminal back.
-func (b exportBar) close() {
-	if b.Bar != nil {
-		b.Abort(false)
-		b.progress.Wait()
-	}
 }

@@ -45,7 +45,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 					return err
 				}
 				if g.json {
-					return printJSON(cmd, append([]jobs.Watch{}, all...))
+					return term.WriteJSON(cmd.OutOrStdout(), append([]jobs.Watch{}, all...))
 				}
 				return tabulateWatches(cmd.OutOrStdout(), all)
 			})

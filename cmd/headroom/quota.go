@@ -164,9 +164,9 @@ func showLists(cmd *cobra.Command, g *globals, lists []*quota.PriceList, one boo
 		all[i] = toJSON(list)
 	}
 	if one {
-		return printJSON(cmd, all[0])
+		return term.WriteJSON(cmd.OutOrStdout(), all[0])
 	}
-	return printJSON(cmd, all)
+	return term.WriteJSON(cmd.OutOrStdout(), all)
 }
 
 func writeList(out io.Writer, list *quota.PriceList) error {
@@ -249,7 +249,7 @@ func showDiff(cmd *cobra.Command, g *globals, older, newer string) error {
 		return &usageError{err}
 	}
 	if g.json {
-		return printJSON(cmd, map[string]any{"old": older, "new": newer, "differences": append([]quota.Difference{}, differences...)})
+		return term.WriteJSON(cmd.OutOrStdout(), map[string]any{"old": older, "new": newer, "differences": append([]quota.Difference{}, differences...)})
 	}
 	if len(differences) == 0 {
 		cmd.Printf("%s and %s do not differ\n", older, newer)

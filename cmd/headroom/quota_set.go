@@ -70,7 +70,7 @@ unknown); 2 wrong usage or settings, an unknown project, or a value that cannot 
 				cmd.PrintErrf("headroom: recorded, but not in force yet: %s; running processes go by it once Redis is back\n", set.Unpublished)
 			}
 			if g.json {
-				return printJSON(cmd, set)
+				return term.WriteJSON(cmd.OutOrStdout(), set)
 			}
 			return writeSet(cmd.OutOrStdout(), set)
 		},
@@ -145,7 +145,7 @@ an unknown project.`,
 				return err
 			}
 			if g.json {
-				return printJSON(cmd, append([]sqlite.Setting{}, history...))
+				return term.WriteJSON(cmd.OutOrStdout(), append([]sqlite.Setting{}, history...))
 			}
 			if len(history) == 0 {
 				cmd.Printf("nothing was ever set for %s\n", args[0])

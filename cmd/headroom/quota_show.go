@@ -127,7 +127,7 @@ type quotaView struct {
 
 func (v *quotaView) show(value any, write func(*page)) error {
 	if v.json {
-		return printJSON(v.cmd, value)
+		return term.WriteJSON(v.cmd.OutOrStdout(), value)
 	}
 	p := &page{colours: v.colours, zone: time.Local, width: term.Width(v.cmd.OutOrStdout())}
 	switch {
@@ -138,7 +138,7 @@ func (v *quotaView) show(value any, write func(*page)) error {
 	}
 	v.shown = true
 	write(p)
-	_, err := rawOut(v.cmd).Write(p.Bytes())
+	_, err := term.Raw(v.cmd.OutOrStdout()).Write(p.Bytes())
 	return err
 }
 

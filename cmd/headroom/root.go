@@ -13,6 +13,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	lab "headroom/internal/lab/cli"
 )
 
 // globals are the flags that every command has.
@@ -72,10 +73,15 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
 		newQuota(g),
 		newStore(g),
 		newConfig(g),
-		newBench(g),
-		newDemo(g),
-		newFakeGoogle(g),
 	)
+	root.AddCommand(lab.Commands(lab.Root{
+		JSON:     func() bool { return g.json },
+		Log:      func(cmd *cobra.Command) (*zap.Logger, error) { _, log, err := g.setUp(cmd); return log, err },
+		Usage:    func(err error) error { return &usageError{err} },
+		Args:     arguments,
+		Progress: progressText, Doing: doing,
+		UntilStopped: untilStopped,
+	})...)
 	root.SetHelpCommand(newHelp(root))
 	g.locate(root)
 	g.complete(root)

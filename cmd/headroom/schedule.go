@@ -76,7 +76,7 @@ settings.`,
 					return err
 				}
 				if g.json {
-					return printJSON(cmd, lines)
+					return term.WriteJSON(cmd.OutOrStdout(), lines)
 				}
 				return tabulateSchedules(cmd.OutOrStdout(), lines)
 			})
@@ -168,7 +168,7 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 					return err
 				}
 				if g.json {
-					return printJSON(cmd, all)
+					return term.WriteJSON(cmd.OutOrStdout(), all)
 				}
 				if len(all) == 0 {
 					cmd.Printf("none: the settings have no specification for %s\n", cmp.Or(string(schedule), "any schedule of "+account))

@@ -10,6 +10,7 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/store/sqlite"
+	"headroom/internal/term"
 	"headroom/jobs"
 )
 
@@ -38,7 +39,7 @@ ask for of the account), 2 wrong usage or settings.`,
 					return err
 				}
 				if g.json {
-					return printJSON(cmd, ran)
+					return term.WriteJSON(cmd.OutOrStdout(), ran)
 				}
 				if ran.Account != "" {
 					cmd.Printf("asked for %s of %s\n", schedule, ran.Account)
@@ -99,7 +100,7 @@ func newScheduleSwitch(g *globals, cmd *cobra.Command, do switchFunc) *cobra.Com
 				return err
 			}
 			if g.json {
-				return printJSON(cmd, done)
+				return term.WriteJSON(cmd.OutOrStdout(), done)
 			}
 			tellSwitched(cmd, done)
 			return nil

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headroom/internal/app"
+	"headroom/internal/term"
 )
 
 func newStore(g *globals) *cobra.Command {
@@ -37,7 +38,7 @@ usage or settings, 130 interrupted.`,
 				return err
 			}
 			if g.json {
-				return printJSON(cmd, map[string]string{"store": cfg.Store.Path, "redis": cfg.Redis.URL.String()})
+				return term.WriteJSON(cmd.OutOrStdout(), map[string]string{"store": cfg.Store.Path, "redis": cfg.Redis.URL.String()})
 			}
 			cmd.Printf("the queues at %s belong to %s\n", cfg.Redis.URL, cfg.Store.Path)
 			return nil

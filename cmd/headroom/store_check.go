@@ -7,8 +7,6 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"headroom/internal/app"
 	"headroom/internal/store/sqlite"
@@ -40,14 +38,14 @@ Exit codes: 0 nothing is wrong (with --repair: or all is repaired or being fetch
 			if err != nil {
 				return err
 			}
-			bar := newCheckBar(cmd)
-			c, err := app.CheckStore(cmd.Context(), cfg, repair, log, bar.progress)
-			bar.close()
+			bars := term.NewBars(cmd.ErrOrStderr())
+			c, err := app.CheckStore(cmd.Context(), cfg, repair, log, bars.AddTimed("blobs").Set)
+			bars.Close()
 			if err != nil {
 				return err
 			}
 			if g.json {
-				if err := printJSON(cmd, c); err != nil {
+				if err := term.WriteJSON(cmd.OutOrStdout(), c); err != nil {
 					return err
 				}
 			} else {
@@ -94,38 +92,5 @@ func printStoreCheck(cmd *cobra.Command, c app.StoreCheck) {
 		if len(r.Jobs) > 0 {
 			cmd.Printf("by %s\n", strings.Join(r.Jobs, ", "))
 		}
-	}
-}
-
-// checkBar shows on a terminal how far a check is.
-type checkBar struct {
-	all *mpb.Progress
-	bar *mpb.Bar
-}
-
-func newCheckBar(cmd *cobra.Command) *checkBar {
-	if !term.IsTerminal(cmd.ErrOrStderr()) {
-		return &checkBar{}
-	}
-	return &checkBar{all: mpb.New(mpb.WithOutput(rawErr(cmd)), mpb.WithWidth(40), mpb.WithAutoRefresh())}
-}
-
-func (b *checkBar) progress(done, all int64) {
-	if b.all == nil {
-		return
-	}
-	if b.bar == nil {
-		b.bar = b.all.AddBar(all, mpb.PrependDecorators(decor.Name("blobs "), decor.CountersNoUnit("%d/%d")),
-			mpb.AppendDecorators(decor.Percentage(), decor.Name(" "), decor.AverageETA(decor.ET_STYLE_GO)))
-	}
-	b.bar.SetCurrent(done)
-}
-
-func (b *checkBar) close() {
-	if b.bar != nil {
-		b.bar.Abort(false)
-	}
-	if b.all != nil {
-		b.all.Wait()
 	}
 }

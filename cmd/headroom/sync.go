@@ -48,7 +48,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 				return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error { return followSync(ctx, cmd, g, s, asked) })
 			}
 			if g.json {
-				return printJSON(cmd, synced{SyncAsked: asked})
+				return term.WriteJSON(cmd.OutOrStdout(), synced{SyncAsked: asked})
 			}
 			what := "started"
 			if !asked.Started {
@@ -120,7 +120,7 @@ func tellSync(cmd *cobra.Command, g *globals, done synced, before jobs.Progress)
 		return fmt.Errorf("%s is %s: %s", j.ID, j.State, j.LastError)
 	}
 	if g.json {
-		return printJSON(cmd, done)
+		return term.WriteJSON(cmd.OutOrStdout(), done)
 	}
 	cmd.Printf("synced %s up to history id %d: %d messages fetched", j.Account, done.Cursor.HistoryID, p.Stored-before.Stored)
 	if p.Failed > 0 {

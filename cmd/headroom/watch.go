@@ -48,7 +48,7 @@ usage or settings, 130 interrupted while one was still under way.`,
 				if err != nil {
 					return err
 				}
-				all, err = watch(ctx, s, cfg, all, v, func() error { return unprinted(cmd) })
+				all, err = watch(ctx, s, cfg, all, v, func() error { return term.Err(cmd.OutOrStdout()) })
 				v.close()
 				if err != nil {
 					return err
@@ -70,7 +70,7 @@ func newView(cmd *cobra.Command, asJSON bool, all []jobs.Job) view {
 	case asJSON:
 		return jsonView{cmd, map[string]jobs.Job{}}
 	case term.IsTerminal(cmd.OutOrStdout()):
-		return newBars(rawOut(cmd), all)
+		return newBars(cmd.OutOrStdout(), all)
 	}
 	return &lines{out: cmd.OutOrStdout(), told: map[string]told{}}
 }

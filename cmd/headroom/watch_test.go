@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"headroom/internal/app"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -148,38 +146,5 @@ func TestWatchThatIsInterruptedSaysSo(t *testing.T) {
 	}
 	if _, stderr := p.out(); stderr != "headroom: stopped watching; the backfill goes on by itself\n" {
 		t.Errorf("stderr = %q", stderr)
-	}
-}
-
-func TestBarsEndWhateverBecameOfTheJobs(t *testing.T) {
-	all := []jobs.Job{
-		{ID: jobs.BackfillID("ann@example.com"), Account: "ann@example.com", State: jobs.Running},
-		{ID: jobs.BackfillID("bob@example.com"), Account: "bob@example.com", State: jobs.Running},
-		{ID: jobs.BackfillID("cyd@example.com"), Account: "cyd@example.com", State: jobs.Running},
-	}
-	var out bytes.Buffer
-	b := newBars(&out, all)
-	var s app.Speed
-	for i := range all {
-		all[i].Checkpoint.Listed = true
-		all[i].Progress = jobs.Progress{Listed: 10, Stored: 5}
-		b.show(all[i], &s)
-	}
-	all[0].State, all[0].Progress.Stored = jobs.Completed, 10
-	all[1].State = jobs.Failed // and the third is still running
-	b.show(all[0], &s)
-	b.show(all[0], &s)
-	b.show(all[1], &s)
-	closed := make(chan struct{})
-	go func() { defer close(closed); b.close() }()
-	select {
-	case <-closed:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the bars did not end")
-	}
-	for _, want := range []string{"ann@example.com", "10/10", "completed", "5/10", "failed"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the bars lack %q in %q", want, out.String())
-		}
 	}
 }

@@ -4,13 +4,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"headroom/internal/app"
 	"headroom/internal/term"
@@ -35,6 +31,11 @@ func doing(j jobs.Job, s *app.Speed) string {
 	return text
 }
 
+// progressText says how much of a job is done, and what it is about.
+func progressText(j jobs.Job, s *app.Speed) string {
+	return fmt.Sprintf("%d of %s, %s", j.Progress.Done(), total(j), doing(j, s))
+}
+
 // lines prints a line when a job's state changes, and now and then between.
 type lines struct {
 	out  io.Writer
@@ -53,7 +54,7 @@ func (l *lines) show(j jobs.Job, s *app.Speed) {
 		return
 	}
 	l.told[j.ID] = now
-	fmt.Fprintf(l.out, "%s %s %d of %s, %s\n", term.Time(now.at), nameOf(j), now.done, total(j), doing(j, s))
+	fmt.Fprintf(l.out, "%s %s %s\n", term.Time(now.at), nameOf(j), progressText(j, s))
 }
 
 func (*lines) close() {}
@@ -80,79 +81,33 @@ func (v jsonView) show(j jobs.Job, s *app.Speed) {
 		seconds := left.Seconds()
 		change.ETASeconds = &seconds
 	}
-	_ = printJSON(v.cmd, change) // the output remembers
+	_ = term.WriteJSON(v.cmd.OutOrStdout(), change) // the output remembers
 }
 
 func (jsonView) close() {}
 
 // bars shows a progress bar for each job on a terminal.
 type bars struct {
-	progress *mpb.Progress
-	bars     map[string]*bar
+	*term.Bars
+	of map[string]*term.Bar
 }
 
-type bar struct {
-	*mpb.Bar
-	name string
-	text atomic.Pointer[string]
-}
-
-// textLines is how many lines above a bar say whose it is and what it is about.
-const textLines = 2
-
-// line fills one of the lines above a bar. What does not fit into all but the last
-// one is cut there.
-func (b *bar) line(n int) mpb.BarFillerFunc {
-	return func(w io.Writer, stat decor.Statistics) error {
-		lines := term.Wrap(b.name+" "+*b.text.Load(), stat.AvailableWidth)
-		if n >= len(lines) {
-			return nil
-		}
-		text := lines[n]
-		if n == textLines-1 {
-			text = strings.Join(lines[n:], " ")
-		}
-		_, err := fmt.Fprintln(w, term.Cut(text, stat.AvailableWidth))
-		return err
-	}
-}
-
-func newBars(out io.Writer, all []jobs.Job) *bars {
-	b := &bars{progress: mpb.New(mpb.WithOutput(out), mpb.WithWidth(40), mpb.WithAutoRefresh()), bars: map[string]*bar{}}
+func newBars(out io.Writer, all []jobs.Job) bars {
+	b := bars{term.NewBars(out), map[string]*term.Bar{}}
 	for _, j := range all {
-		one := &bar{name: term.Clean(nameOf(j)) + ":"}
-		one.text.Store(new(string))
-		one.Bar = b.progress.AddBar(0,
-			mpb.BarTopExtender(one.line(0), one.line(1)),
-			mpb.PrependDecorators(decor.CountersNoUnit("%d/%d", decor.WCSyncSpaceR)),
-			mpb.AppendDecorators(decor.Percentage(decor.WCSyncSpace)),
-		)
-		b.bars[j.ID] = one
+		b.of[j.ID] = b.Add()
 	}
 	return b
 }
 
-func (b *bars) show(j jobs.Job, s *app.Speed) {
-	one := b.bars[j.ID]
-	text := term.Clean(doing(j, s))
-	one.text.Store(&text)
+func (b bars) show(j jobs.Job, s *app.Speed) {
+	one := b.of[j.ID]
 	n, _ := app.Total(j)
-	one.SetTotal(n, false)
-	one.SetCurrent(j.Progress.Done())
-	if j.State.Live() {
-		return
-	}
-	if j.Progress.Done() >= n {
-		one.SetTotal(-1, true)
-	} else {
-		one.Abort(false)
+	one.Say(nameOf(j) + ": " + doing(j, s))
+	one.Set(j.Progress.Done(), n)
+	if !j.State.Live() {
+		one.End(j.Progress.Done(), n)
 	}
 }
 
-// close leaves the bars as they are and gives the terminal back.
-func (b *bars) close() {
-	for _, one := range b.bars {
-		one.Abort(false)
-	}
-	b.progress.Wait()
-}
+func (b bars) close() { b.Close() }

@@ -22,6 +22,7 @@ var may = map[string][]string{
 	"internal/api":            {"internal/agenda", "jobs"},
 	"internal/app":            anything,
 	"internal/lab/bench":      anything,
+	"internal/lab/cli":        anything, // the commands of the laboratory assemble it
 	"internal/lab/demo":       anything,
 	"internal/deploytest":     nil,
 	"internal/e2e":            anything, // runs whole processes

@@ -82,7 +82,23 @@ func (r rawOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Unwrap returns what w writes to, if it is an [Output].
+// Raw is where w writes byte for byte, if w is an [Output]; otherwise w.
+func Raw(w io.Writer) io.Writer {
+	if o, ok := w.(*Output); ok {
+		return o.Raw()
+	}
+	return w
+}
+
+// Err is the error of what was written to w so far, if w is an [Output].
+func Err(w io.Writer) error {
+	if o, ok := w.(*Output); ok {
+		return o.Err()
+	}
+	return nil
+}
+
+// unwrap returns what w writes to, if it is an [Output].
 func unwrap(w io.Writer) io.Writer {
 	switch o := w.(type) {
 	case *Output:

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/term"
 )
 
 // fakeStopTimeout is how long the fake's last answers may take. The HTTP server
@@ -26,7 +27,7 @@ type fakeStarted struct {
 	Problems  []fakegoogle.CalendarProblem `json:"problems,omitempty"`
 }
 
-func newFakeGoogle(g *globals) *cobra.Command {
+func newFakeGoogle(r Root) *cobra.Command {
 	var o fakegoogle.Options
 	var listen string
 	var mailboxes, calendars []string
@@ -49,26 +50,26 @@ calendars. What could not be read of a file is named in the first line too.
 Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 		Example: `  headroom fake-google --listen 127.0.0.1:9000 --mailbox ann@example.com=generate:1000
   headroom fake-google --mailbox ann@example.com=mail.mbox --meter bucket --scale 10`,
-		Annotations: untilStopped,
-		Args:        arguments(cobra.NoArgs),
+		Annotations: r.UntilStopped,
+		Args:        r.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Scale < 1 {
-				return usagef("--scale %d is not at least 1", o.Scale)
+				return r.usagef("--scale %d is not at least 1", o.Scale)
 			}
-			_, log, err := g.setUp(cmd)
+			log, err := r.Log(cmd)
 			if err != nil {
 				return err
 			}
 			o.Log = log.Named("fake")
 			fake, err := fakegoogle.New(o)
 			if err != nil {
-				return &usageError{err}
+				return r.Usage(err)
 			}
-			started, err := loadMailboxes(fake, mailboxes)
+			started, err := r.loadMailboxes(fake, mailboxes)
 			if err != nil {
 				return err
 			}
-			if err := loadCalendars(fake, calendars, &started); err != nil {
+			if err := r.loadCalendars(fake, calendars, &started); err != nil {
 				return err
 			}
 			url, shutdown, err := fake.Listen(listen)
@@ -76,7 +77,7 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 				return fmt.Errorf("%w; choose another address with --listen", err)
 			}
 			started.URL = url
-			if err := printJSON(cmd, started); err != nil {
+			if err := term.WriteJSON(cmd.OutOrStdout(), started); err != nil {
 				return errors.Join(err, stopFake(cmd.Context(), shutdown))
 			}
 			<-cmd.Context().Done()
@@ -99,6 +100,7 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 	f.IntVar(&o.InFlightLimit, "in-flight-limit", fakegoogle.DefaultInFlightLimit, "calls of a user at once")
 	f.Int64Var(&o.BytesPerDay, "bytes-per-day", fakegoogle.DefaultBytesPerDay, "raw bytes of messages that a user is sent in a day")
 	f.DurationVar(&o.PushBack, "push-back", 0, "refuse calls before the moment of a \"Retry after\", and move it so much later each time")
+	offerMeters(cmd, fakegoogle.Meters())
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of what is random")
 	return cmd
 }
@@ -110,12 +112,12 @@ func stopFake(ctx context.Context, shutdown func(context.Context) error) error {
 }
 
 // loadMailboxes fills the fake.
-func loadMailboxes(fake *fakegoogle.Server, specs []string) (fakeStarted, error) {
+func (r Root) loadMailboxes(fake *fakegoogle.Server, specs []string) (fakeStarted, error) {
 	started := fakeStarted{Mailboxes: []string{}}
 	for _, spec := range specs {
 		email, from, ok := cutMailbox(spec)
 		if !ok {
-			return fakeStarted{}, usagef("--mailbox %q must be EMAIL=PATH or EMAIL=generate:N", spec)
+			return fakeStarted{}, r.usagef("--mailbox %q must be EMAIL=PATH or EMAIL=generate:N", spec)
 		}
 		if err := fake.Load(email, from); err != nil {
 			return fakeStarted{}, fmt.Errorf("--mailbox %s: %w", spec, err)
@@ -126,11 +128,11 @@ func loadMailboxes(fake *fakegoogle.Server, specs []string) (fakeStarted, error)
 }
 
 // loadCalendars fills the calendars of the fake.
-func loadCalendars(fake *fakegoogle.Server, specs []string, started *fakeStarted) error {
+func (r Root) loadCalendars(fake *fakegoogle.Server, specs []string, started *fakeStarted) error {
 	for _, spec := range specs {
 		email, from, ok := cutMailbox(spec)
 		if !ok {
-			return usagef("--calendar %q must be EMAIL=PATH or EMAIL=generate:N", spec)
+			return r.usagef("--calendar %q must be EMAIL=PATH or EMAIL=generate:N", spec)
 		}
 		problems, err := fake.LoadCalendars(email, from)
 		if err != nil {

@@ -1,25 +1,20 @@
-package main
+package cli
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
-	"headroom/config"
-	"headroom/internal/app"
 	"headroom/internal/lab/demo"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/term"
 )
 
-func newDemo(g *globals) *cobra.Command {
+func newDemo(r Root) *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -45,30 +40,29 @@ Exit codes: 0 every promise was kept, 1 one was broken or the run failed, 2 wron
 usage, 130 interrupted.`,
 		Example: `  headroom demo
   headroom demo --mbox ~/archive.mbox --prices gmail-2026-10 --meter bucket --json`,
-		Args: arguments(cobra.NoArgs),
+		Args: r.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := demoUsage(o); err != nil {
+			if err := r.demoUsage(o); err != nil {
 				return err
 			}
-			level := "error" // the bars are what there is to see; errors would still show
-			log, err := app.NewLog(config.Log{Level: level, Format: "auto"}, cmd.ErrOrStderr())
+			log, err := quietLog(cmd)
 			if err != nil {
 				return err
 			}
 			o.Log = log
 			var show demoView
 			switch {
-			case g.json:
-				show = &demoLines{out: cmd.ErrOrStderr()}
+			case r.JSON():
+				show = &demoLines{r: r, out: cmd.ErrOrStderr()}
 			case term.IsTerminal(cmd.OutOrStdout()):
-				show = newDemoBars(cmd.OutOrStdout())
+				show = &demoBars{r: r, out: cmd.OutOrStdout()}
 			default:
-				show = &demoLines{out: cmd.OutOrStdout()}
+				show = &demoLines{r: r, out: cmd.OutOrStdout()}
 			}
 			var begun sync.Once
 			o.Watch = func(s demo.Snapshot) {
 				begun.Do(func() { // not before all of it has started, or an error would hide below
-					if !g.json {
+					if !r.JSON() {
 						introduceDemo(cmd.OutOrStdout(), o, s)
 					}
 				})
@@ -82,11 +76,11 @@ usage, 130 interrupted.`,
 				}
 				return err
 			}
-			if g.json {
+			if r.JSON() {
 				for _, missed := range summary.Slow() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "the machine was busy:", missed)
 				}
-				if err := printJSON(cmd, summary); err != nil {
+				if err := term.WriteJSON(cmd.OutOrStdout(), summary); err != nil {
 					return err
 				}
 			} else {
@@ -104,21 +98,22 @@ usage, 130 interrupted.`,
 	f.IntVar(&o.Scale, "scale", 10, "let quota time run `N` times faster, from 1 to 100")
 	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how Google refuses: fixed, anchored, sliding or bucket")
 	f.StringVar(&o.Redis, "redis", "", "use the Redis at `URL` and leave nothing in it (default an embedded one)")
+	offerMeters(cmd, fakegoogle.Meters())
 	f.BoolVar(&o.Keep, "keep", false, "keep the folder with the stored messages")
 	return cmd
 }
 
-func demoUsage(o demo.Options) error {
+func (r Root) demoUsage(o demo.Options) error {
 	if o.Scale < 1 || o.Scale > 100 {
-		return usagef("--scale %d is not from 1 to 100", o.Scale)
+		return r.usagef("--scale %d is not from 1 to 100", o.Scale)
 	}
 	if o.Redis != "" {
 		if err := demo.CheckRedisURL(o.Redis); err != nil {
-			return usagef("--redis: %w", err)
+			return r.usagef("--redis: %w", err)
 		}
 	}
 	if _, err := fakegoogle.New(fakegoogle.Options{Prices: o.Prices, Meter: o.Meter, Scale: o.Scale}); err != nil {
-		return &usageError{err}
+		return r.Usage(err)
 	}
 	return nil
 }
@@ -195,90 +190,4 @@ func parseNote(s demo.Summary) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%d that no mail reader can parse, kept raw)", s.ParseFailed)
-}
-
-// demoView shows a demo as it goes.
-type demoView interface {
-	show(demo.Snapshot)
-	close()
-}
-
-func peopleText(p demo.People) string {
-	return fmt.Sprintf("%d calls, %d denied, quota's answer in %s (median) %s (p99)", p.Calls, p.Denied,
-		p.WaitP50.Round(100*time.Microsecond), p.WaitP99.Round(100*time.Microsecond))
-}
-
-// demoLines prints a line for each mailbox and one for the people now and then.
-type demoLines struct {
-	out    io.Writer
-	began  time.Time
-	last   time.Time
-	speeds []app.Speed
-}
-
-func (l *demoLines) show(s demo.Snapshot) {
-	now := time.Now()
-	if l.began.IsZero() {
-		l.began = now
-		l.speeds = make([]app.Speed, len(s.Jobs))
-	}
-	ended := true
-	for i, j := range s.Jobs {
-		l.speeds[i].Look(now, j)
-		ended = ended && j.State.Terminal()
-	}
-	if now.Sub(l.last) < tellEvery && !ended {
-		return
-	}
-	if ended && l.last.Equal(time.Unix(1, 0)) {
-		return
-	}
-	l.last = now
-	if ended {
-		l.last = time.Unix(1, 0) // said once
-	}
-	at := now.Sub(l.began).Seconds()
-	for i, j := range s.Jobs {
-		fmt.Fprintf(l.out, "%5.1fs  %-18s %d of %s, %s\n", at, j.Account, j.Progress.Done(), total(j), doing(j, &l.speeds[i]))
-	}
-	fmt.Fprintf(l.out, "%5.1fs  %-18s %s\n", at, "people", peopleText(s.People))
-}
-
-func (*demoLines) close() {}
-
-// demoBars shows a bar for each mailbox and a line for the people.
-type demoBars struct {
-	out    io.Writer
-	bars   *bars
-	people atomic.Pointer[string]
-	line   *mpb.Bar
-	speeds []app.Speed
-}
-
-func newDemoBars(out io.Writer) *demoBars { return &demoBars{out: out} }
-
-func (b *demoBars) show(s demo.Snapshot) {
-	if b.bars == nil {
-		b.bars = newBars(b.out, s.Jobs)
-		b.people.Store(new(string))
-		b.line = b.bars.progress.New(0, mpb.NopStyle(), mpb.BarPriority(len(s.Jobs)),
-			mpb.PrependDecorators(decor.Name("people", decor.WCSyncSpaceR),
-				decor.Any(func(decor.Statistics) string { return " " + *b.people.Load() })))
-		b.speeds = make([]app.Speed, len(s.Jobs))
-	}
-	now := time.Now()
-	for i, j := range s.Jobs {
-		b.speeds[i].Look(now, j)
-		b.bars.show(j, &b.speeds[i])
-	}
-	text := peopleText(s.People)
-	b.people.Store(&text)
-}
-
-func (b *demoBars) close() {
-	if b.bars == nil {
-		return
-	}
-	b.line.Abort(false)
-	b.bars.close()
 }

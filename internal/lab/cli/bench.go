@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -8,12 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headroom/config"
-	"headroom/internal/app"
 	"headroom/internal/lab/bench"
+	"headroom/internal/term"
 )
 
-func newBench(g *globals) *cobra.Command {
+func newBench(r Root) *cobra.Command {
 	var o bench.Options
 	var list bool
 	cmd := &cobra.Command{
@@ -29,22 +28,22 @@ usage, 130 interrupted.`,
 		Example: `  headroom bench --list
   headroom bench requeue --json
   headroom bench lanes --full --json`,
-		Args: arguments(cobra.MaximumNArgs(1)),
+		Args: r.Args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list {
-				return listBenchmarks(cmd, g)
+				return listBenchmarks(cmd, r)
 			}
 			if len(args) == 0 {
-				return usagef("bench needs a NAME; see %s --list", cmd.CommandPath())
+				return r.usagef("bench needs a NAME; see %s --list", cmd.CommandPath())
 			}
 			b, err := bench.Find(args[0])
 			if err != nil {
-				return &usageError{err}
+				return r.Usage(err)
 			}
 			if o.Full && b.Name != "lanes" {
-				return usagef("only bench lanes has a --full measurement")
+				return r.usagef("only bench lanes has a --full measurement")
 			}
-			if o.Log, err = app.NewLog(config.Log{Level: "error", Format: "auto"}, cmd.ErrOrStderr()); err != nil {
+			if o.Log, err = quietLog(cmd); err != nil {
 				return err
 			}
 			var last time.Time
@@ -61,7 +60,7 @@ usage, 130 interrupted.`,
 				}
 				return err
 			}
-			if err := printFigures(cmd, g, figures); err != nil {
+			if err := printFigures(cmd, r, figures); err != nil {
 				return err
 			}
 			if broken := figures.Broken(); broken != "" {
@@ -70,16 +69,26 @@ usage, 130 interrupted.`,
 			return nil
 		},
 	}
+	var names []string
+	for _, b := range bench.All {
+		names = append(names, b.Name)
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return oneOf(names)(cmd, args, prefix)
+	}
 	cmd.Flags().StringVar(&o.Redis, "redis", "", "measure on the Redis at `URL` (default a redis-server of its own)")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "only lanes: simulate 6 seeds of 8 hours, not 2 of 4")
 	cmd.Flags().BoolVar(&list, "list", false, "list the benchmarks")
 	return cmd
 }
 
-func listBenchmarks(cmd *cobra.Command, g *globals) error {
+func listBenchmarks(cmd *cobra.Command, r Root) error {
 	for _, b := range bench.All {
-		if g.json {
-			if err := printJSON(cmd, map[string]string{"name": b.Name, "about": b.About, "takes": b.Takes}); err != nil {
+		if r.JSON() {
+			if err := term.WriteJSON(cmd.OutOrStdout(), map[string]string{"name": b.Name, "about": b.About, "takes": b.Takes}); err != nil {
 				return err
 			}
 			continue
@@ -91,9 +100,9 @@ func listBenchmarks(cmd *cobra.Command, g *globals) error {
 
 // printFigures prints figures as JSON: on one line for machines, indented for
 // people.
-func printFigures(cmd *cobra.Command, g *globals, figures bench.Figures) error {
-	if g.json {
-		return printJSON(cmd, figures)
+func printFigures(cmd *cobra.Command, r Root, figures bench.Figures) error {
+	if r.JSON() {
+		return term.WriteJSON(cmd.OutOrStdout(), figures)
 	}
 	text, err := json.MarshalIndent(figures, "", "  ")
 	if err != nil {
