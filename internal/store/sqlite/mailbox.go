@@ -264,13 +264,13 @@ const dueSyncs = `SELECT account FROM (
 		UNION ALL
 		SELECT m.account, 1, m.begun_at
 		FROM jobs AS b JOIN mailboxes AS m ON m.account = b.account LEFT JOIN jobs AS j ON j.id = 'sync:' || m.account
-		WHERE b.live AND b.kind = 'mail-backfill' AND m.asked_at = 0 AND m.history_id <> 0 AND m.begun_at <= ` + clock + ` - ?
-			AND NOT (` + standsStill + ` AND m.reconciled_at > ` + clock + ` - ?)
+		WHERE b.live AND b.kind = 'mail-backfill' AND m.asked_at = 0 AND m.history_id <> 0 AND m.begun_at <= ?
+			AND NOT (` + standsStill + ` AND m.reconciled_at > ?)
 			AND (j.id IS NULL OR NOT j.live AND j.state NOT IN ('paused', 'blocked', 'cancelled'))
 		UNION ALL
 		SELECT m.account, 2, m.resume_at
 		FROM mailboxes AS m JOIN jobs AS j ON j.id = 'sync:' || m.account
-		WHERE m.resume_at > 0 AND m.begun_at <= ` + clock + ` - ? AND m.resume_at <= ` + clock + `
+		WHERE m.resume_at > 0 AND m.begun_at <= ? AND m.resume_at <= ?
 			AND (NOT j.live AND j.state NOT IN ('paused', 'blocked', 'cancelled') OR ` + idleJob + `)
 	) AS due GROUP BY account ORDER BY MIN(after), MIN(since) LIMIT ?`
 
@@ -280,9 +280,10 @@ const dueSyncs = `SELECT account FROM (
 // whose account must act waits until it is asked for, and one whose history is too
 // old again until it may be read as a whole.
 func (s *Store) DueSyncs(ctx context.Context) (accounts []string, err error) {
+	now := s.clock()
 	accounts, err = poll(ctx, s, func(scan func(...any) error, account *string) error { return scan(account) },
-		dueSyncs, crawlAdvance.Milliseconds(), jobs.ReconcileEvery.Milliseconds(),
-		resumePause.Milliseconds(), DefaultPage)
+		dueSyncs, now-crawlAdvance.Milliseconds(), now-jobs.ReconcileEvery.Milliseconds(),
+		now-resumePause.Milliseconds(), now, DefaultPage)
 	if err != nil {
 		return nil, fmt.Errorf("list due syncs: %w", err)
 	}

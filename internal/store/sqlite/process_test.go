@@ -186,3 +186,19 @@ func TestKilledProcessesLeaveWholeCommits(t *testing.T) {
 		t.Errorf("%d left and %d stored, want %d in all", len(left), job.Progress.Stored, n)
 	}
 }
+
+// claimExpired claims a slice once the lease of a process that is gone has expired.
+func claimExpired(t *testing.T, s *sqlite.Store, ref jobs.TaskRef) jobs.Job {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		job, err := s.Claim(ctx, ref, hour)
+		if err == nil {
+			return job
+		}
+		if !errors.Is(err, jobs.ErrHeld) {
+			t.Fatalf("Claim = %v", err)
+		}
+	}
+}

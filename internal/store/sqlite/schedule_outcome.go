@@ -13,7 +13,7 @@ const outcomes = `SELECT CASE kind WHEN 'mail-sync' THEN 'mail-sync' ELSE 'calen
 		FROM jobs WHERE kind IN ('mail-sync', 'calendar-sync') AND (? = '' OR account = ?)
 	UNION ALL
 	SELECT 'watch-renewal', account,
-		CASE WHEN MAX(failures) > 0 THEN 'failing' WHEN MAX(state = 'lapsed') THEN 'lapsed' WHEN MIN(renew_at) <= ` + clock + ` THEN 'due' ELSE 'renewed' END,
+		CASE WHEN MAX(failures) > 0 THEN 'failing' WHEN MAX(state = 'lapsed') THEN 'lapsed' WHEN MIN(renew_at) <= ? THEN 'due' ELSE 'renewed' END,
 		FALSE, MAX(renewed_at), MAX(last_error)
 		FROM watches WHERE (? = '' OR account = ?) GROUP BY account`
 
@@ -24,7 +24,7 @@ func (s *Store) ScheduleOutcomes(ctx context.Context, account string) ([]jobs.Sc
 	account = normal(account)
 	all, err := list(ctx, s, func(scan func(...any) error, o *jobs.ScheduleOutcome) error {
 		return scan(&o.Schedule, &o.Account, &o.State, &o.Live, millis{&o.Ended}, &o.Error)
-	}, outcomes, account, account, account, account)
+	}, outcomes, account, account, s.clock(), account, account)
 	if err != nil {
 		return nil, fmt.Errorf("read what schedules came to: %w", err)
 	}

@@ -10,7 +10,8 @@
 //   - Whoever works on a job holds a lease, taken with [Store.Claim]. Every
 //     write that belongs to the work names the epoch and slice of that lease
 //     and is refused with [jobs.ErrStale] when the job has gone on.
-//   - Leases compare on the clock of the database, never on that of a caller.
+//   - Leases compare on the store's clock, which is that of the host: never on a moment
+//     that a caller read.
 //   - Counters in a job's row change in the transaction that changes what they
 //     count, and are never computed by counting rows.
 //   - A message row is written after its blob, so every row's blob exists.
@@ -26,6 +27,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -39,6 +41,10 @@ type Options struct {
 	Log   *zap.Logger // nothing is logged if nil
 
 	Watched []jobs.WatchKind // what workers have Google tell of, which schedules see to
+
+	// NowFunc is the store's clock, which all processes that share the database must
+	// have in common; time.Now if nil.
+	NowFunc func() time.Time
 
 	// Existing is for callers that store no messages. The database must be there,
 	// and no folder is made; PutBlob fails where the blob folder is missing.
@@ -57,7 +63,11 @@ type Store struct {
 	log    *zap.Logger
 
 	watched []jobs.WatchKind
+	now     func() time.Time
 }
+
+// clock is the store's clock, in milliseconds since 1970.
+func (s *Store) clock() int64 { return s.now().UnixMilli() }
 
 // Open opens the store at opts.Path, making it or bringing its schema up to
 // date first. Of several processes that do so at once, one does the work. The
@@ -68,11 +78,14 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if opts.Log == nil {
 		opts.Log = zap.NewNop()
 	}
+	if opts.NowFunc == nil {
+		opts.NowFunc = time.Now
+	}
 	path, folder, err := places(opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, blobs: newBlobs(folder), log: opts.Log.Named("store"), watched: opts.Watched}
+	s := &Store{path: path, blobs: newBlobs(folder), log: opts.Log.Named("store"), watched: opts.Watched, now: opts.NowFunc}
 	var made trail
 	defer func() {
 		if err != nil {
@@ -89,7 +102,7 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if err := migrate(ctx, s.writer, path, s.log); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.line = newWriter(context.WithoutCancel(ctx), s.writer, path, s.log)
+	s.line = newWriter(context.WithoutCancel(ctx), s.writer, path, s.clock, s.log)
 	if s.reader, err = openDB(path, readers, "query_only(1)"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

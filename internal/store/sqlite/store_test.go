@@ -37,7 +37,13 @@ const (
 // open opens a store on path, and closes it with the test.
 func open(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Watched: jobs.WatchKinds, Log: zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))})
+	return openWith(t, sqlite.Options{Path: path, Watched: jobs.WatchKinds})
+}
+
+func openWith(t testing.TB, opts sqlite.Options) *sqlite.Store {
+	t.Helper()
+	opts.Log = zaptest.NewLogger(t, zaptest.Level(zap.WarnLevel))
+	s, err := sqlite.Open(t.Context(), opts)
 	if err != nil {
 		t.Fatalf("Open = %v", err)
 	}
@@ -51,11 +57,17 @@ func open(t testing.TB, path string) *sqlite.Store {
 
 func fresh(t testing.TB) *sqlite.Store {
 	t.Helper()
+	return open(t, emptyDatabase(t))
+}
+
+// emptyDatabase is the path of a database without a row.
+func emptyDatabase(t testing.TB) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "headroom.db")
 	if err := os.WriteFile(path, migrated(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, path)
+	return path
 }
 
 // migrated is the file of a store without a row. It is made once: the migrations
@@ -251,36 +263,4 @@ func TestManyOpenANewFileAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-func TestAccountsIgnoreCase(t *testing.T) {
-	s := fresh(t)
-	ctx := t.Context()
-	for _, email := range []string{"Zoe@Example.com", ann, "Kim@example.com"} {
-		if err := s.AddAccount(ctx, jobs.Account{Email: email, Project: "prod"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.AddAccount(ctx, jobs.Account{Email: "ANN@example.COM", Project: "other"}); !errors.Is(err, jobs.ErrExists) {
-		t.Errorf("adding an address twice = %v, want ErrExists", err)
-	}
-	got := must[jobs.Account](t)(s.Account(ctx, "zoe@example.COM"))
-	if got.Email != "zoe@example.com" || got.Project != "prod" || time.Since(got.CreatedAt).Abs() > time.Minute {
-		t.Errorf("Account = %+v", got)
-	}
-	all := must[[]jobs.Account](t)(s.Accounts(ctx))
-	if len(all) != 3 || all[0].Email != ann || all[1].Email != "kim@example.com" || all[2].Email != "zoe@example.com" {
-		t.Errorf("Accounts = %+v", all)
-	}
-	if _, err := s.Account(ctx, "bob@example.com"); !errors.Is(err, jobs.ErrNotFound) {
-		t.Errorf("an unknown account = %v, want ErrNotFound", err)
-	}
-	if _, err := s.Account(ctx, "\u212Aim@example.com"); !errors.Is(err, jobs.ErrNotFound) {
-		t.Errorf("the account of a Kelvin sign = %v, want ErrNotFound: it is not kim", err)
-	}
-	for _, bad := range []jobs.Account{{Email: "ann", Project: "p"}, {Email: "a b@c", Project: "p"}, {Email: "@c", Project: "p"}, {Email: strings.Repeat("a", 3000) + "@example.com", Project: "p"}, {Email: "a@b"}} {
-		if err := s.AddAccount(ctx, bad); err == nil {
-			t.Errorf("AddAccount(%+v) succeeded", bad)
-		}
-	}
 }

@@ -11,9 +11,6 @@ import (
 	"headroom/jobs"
 )
 
-// clock is the store's clock: milliseconds since 1970, as the database tells.
-const clock = "CAST(ROUND(unixepoch('subsec') * 1000) AS INTEGER)"
-
 // tx is a transaction with the moment on the store's clock at which it began
 // or, of one that [writer] shares among several, at which this one's part did.
 type tx struct {
@@ -26,13 +23,6 @@ func (x *tx) moment() time.Time { return fromMillis(x.now) }
 
 // after is the moment d from now.
 func (x *tx) after(d time.Duration) time.Time { return fromMillis(x.now + d.Milliseconds()) }
-
-func (x *tx) readClock(ctx context.Context) error {
-	if err := x.QueryRowContext(ctx, "SELECT "+clock).Scan(&x.now); err != nil {
-		return fmt.Errorf("read the store's clock: %w", err)
-	}
-	return nil
-}
 
 // write runs fn in a transaction that holds the database's write lock, and
 // undoes what it did if it fails. Fn must use the context that it is given.
@@ -47,11 +37,7 @@ func (s *Store) read(ctx context.Context, fn func(*tx) error) error {
 		return fmt.Errorf("begin transaction: %w", err)
 	}
 	defer t.Rollback() // nothing was written
-	x := &tx{querier: t}
-	if err := x.readClock(ctx); err != nil {
-		return err
-	}
-	return fn(x)
+	return fn(&tx{querier: t, now: s.clock()})
 }
 
 // owned runs fn for the owner of the slice that ref names, in one transaction,

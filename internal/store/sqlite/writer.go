@@ -35,9 +35,10 @@ var errClosed = errors.New("the store is closed")
 // its own, so that one that fails undoes nothing of the others. Nobody is
 // answered before the transaction is committed.
 type writer struct {
-	db   *sql.DB // one connection
-	path string  // of the database
-	log  *zap.Logger
+	db    *sql.DB // one connection
+	path  string  // of the database
+	clock func() int64
+	log   *zap.Logger
 
 	mu      sync.Mutex
 	waiting [inLine + 1][]*operation
@@ -56,8 +57,8 @@ type operation struct {
 }
 
 // newWriter starts a writer; ctx is for its own statements, and must not end.
-func newWriter(ctx context.Context, db *sql.DB, path string, log *zap.Logger) *writer {
-	w := &writer{db: db, path: path, log: log, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+func newWriter(ctx context.Context, db *sql.DB, path string, clock func() int64, log *zap.Logger) *writer {
+	w := &writer{db: db, path: path, clock: clock, log: log, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go w.run(ctx)
 	return w
 }
@@ -243,11 +244,7 @@ func (w *writer) attempt(op *operation) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	x := &tx{querier: w.session}
-	if err := x.readClock(op.ctx); err != nil {
-		return err
-	}
-	return op.fn(op.ctx, x)
+	return op.fn(op.ctx, &tx{querier: w.session, now: w.clock()})
 }
 
 // drop gives up the session; the next transaction makes a new one.

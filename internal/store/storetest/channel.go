@@ -1,20 +1,25 @@
-package sqlite_test
+package storetest
 
 import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
-	"testing"
 
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
+
+var channelTests = []test{
+	{"a new channel replaces the one before it", testAChannelIsReplacedByItsSuccessor},
+	{"each message of a channel counts once", testAChannelsMessagesAreTakenOnce},
+	{"calendars that can be read are to be watched", testCalendarsInStepAreToBeWatched},
+	{"channels of calendars that leave are stopped", testChannelsOfCalendarsThatLeaveAreStopped},
+}
 
 var annsWork = jobs.WatchKey{Account: ann, Kind: jobs.WatchCalendar, Calendar: "work#1@group.calendar.google.com"}
 
 // calendars is a store whose only job is the sync of Ann's calendars, claimed.
-func calendars(t *testing.T) (*sqlite.Store, jobs.TaskRef) {
+func calendars(t *T) (Store, jobs.TaskRef) {
 	t.Helper()
 	s := fresh(t)
 	if err := s.AddAccount(t.Context(), jobs.Account{Email: ann, Project: "prod"}); err != nil {
@@ -28,7 +33,7 @@ func calendars(t *testing.T) (*sqlite.Store, jobs.TaskRef) {
 }
 
 // onList reads the list of Ann's calendars, on which her one calendar is, or was.
-func onList(t *testing.T, s *sqlite.Store, ref jobs.TaskRef, deleted bool) {
+func onList(t *T, s Store, ref jobs.TaskRef, deleted bool) {
 	t.Helper()
 	ctx := t.Context()
 	must[jobs.CalendarList](t)(s.BeginCalendars(ctx, ref))
@@ -41,12 +46,12 @@ func channel(id string) jobs.Channel {
 	return jobs.Channel{ID: id, WatchKey: annsWork, TokenHash: hash[:]}
 }
 
-func askedForCalendars(t *testing.T, s *sqlite.Store) bool {
+func askedForCalendars(t *T, s Store) bool {
 	t.Helper()
 	return !must[jobs.CalendarList](t)(s.CalendarList(t.Context(), ann)).AskedAt.IsZero()
 }
 
-func TestAChannelIsReplacedByItsSuccessor(t *testing.T) {
+func testAChannelIsReplacedByItsSuccessor(t *T) {
 	s, ref := calendars(t)
 	ctx := t.Context()
 	onList(t, s, ref, false)
@@ -104,7 +109,7 @@ func TestAChannelIsReplacedByItsSuccessor(t *testing.T) {
 	}
 }
 
-func TestAChannelsMessagesAreTakenOnce(t *testing.T) {
+func testAChannelsMessagesAreTakenOnce(t *T) {
 	s, ref := calendars(t)
 	ctx := t.Context()
 	if err := s.AddChannel(ctx, ref, channel("one")); err != nil {
@@ -136,7 +141,7 @@ func TestAChannelsMessagesAreTakenOnce(t *testing.T) {
 	}
 }
 
-func TestCalendarsInStepAreToBeWatched(t *testing.T) {
+func testCalendarsInStepAreToBeWatched(t *T) {
 	s, ref := calendars(t)
 	ctx := t.Context()
 	annsList := jobs.WatchKey{Account: ann, Kind: jobs.WatchCalendarList}
@@ -182,8 +187,8 @@ func TestCalendarsInStepAreToBeWatched(t *testing.T) {
 	}
 }
 
-// TestChannelsOfCalendarsThatLeaveAreStopped: and strays, but not many.
-func TestChannelsOfCalendarsThatLeaveAreStopped(t *testing.T) {
+// testChannelsOfCalendarsThatLeaveAreStopped: and strays, but not many.
+func testChannelsOfCalendarsThatLeaveAreStopped(t *T) {
 	s, ref := calendars(t)
 	ctx := t.Context()
 	onList(t, s, ref, false)

@@ -1,23 +1,31 @@
-package sqlite_test
+package storetest
 
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
+
+var scheduleTests = []test{
+	{"each slot runs once", testASlotIsRunOnce},
+	{"a claimed slot asks for its work and is counted", testAClaimAsksForTheWorkAndIsCounted},
+	{"an account without a cursor or calendars has nothing to sync", testThereIsNothingToAskForWithoutAMailboxOrCalendars},
+	{"calendars are asked for once they were synced", testCalendarsAreAskedForOnceTheyAreSynced},
+	{"reconciliation reads everything once", testReconciliationReadsEverythingOnce},
+	{"a claim that missed a pause is refused", testAClaimThatKnowsNotOfAPauseIsRefused},
+	{"the revision rises with changes of accounts", testTheRevisionRisesWithAccounts},
+	{"a run by hand leaves the slot as it is", testRunningNowLeavesTheSlot},
+}
 
 var slot0 = time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
 
 // slotted returns a store in which ann's slot of a schedule is at slot0.
-func slotted(t *testing.T, schedule jobs.Schedule) *sqlite.Store {
+func slotted(t *T, schedule jobs.Schedule) Store {
 	t.Helper()
 	s := fresh(t)
 	addAccount(t, s, ann)
@@ -27,7 +35,7 @@ func slotted(t *testing.T, schedule jobs.Schedule) *sqlite.Store {
 	return s
 }
 
-func addAccount(t *testing.T, s *sqlite.Store, email string) {
+func addAccount(t *T, s Store, email string) {
 	t.Helper()
 	if err := s.AddAccount(t.Context(), jobs.Account{Email: email, Project: "prod"}); err != nil {
 		t.Fatal(err)
@@ -40,22 +48,21 @@ func claim(schedule jobs.Schedule, hours int) jobs.SlotClaim {
 	return jobs.SlotClaim{Schedule: schedule, Account: ann, Spec: "0 * * * *", After: slot0.Add(d - time.Hour), Slot: slot0.Add(d), At: slot0.Add(d + time.Minute)}
 }
 
-func pauses(t *testing.T, s *sqlite.Store) int64 {
+func pauses(t *T, s Store) int64 {
 	t.Helper()
 	return must[jobs.ScheduleRevision](t)(s.ScheduleRevision(t.Context())).Pauses
 }
 
 // pinned gives ann's mailbox a cursor, so that there is something to be synced.
-func pinned(t *testing.T, s *sqlite.Store) {
+func pinned(t *T, s Store) {
 	t.Helper()
 	if err := s.SaveProfile(t.Context(), start(t, s).Ref(), jobs.Profile{HistoryID: 100}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestASlotIsRunOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "headroom.db")
-	stores := []*sqlite.Store{open(t, path), open(t, path), open(t, path)}
+func testASlotIsRunOnce(t *T) {
+	stores := handles(t, 3)
 	const n = 40
 	var seen []jobs.Slot
 	for i := range n {
@@ -107,7 +114,7 @@ func TestASlotIsRunOnce(t *testing.T) {
 	}
 }
 
-func TestAClaimAsksForTheWorkAndIsCounted(t *testing.T) {
+func testAClaimAsksForTheWorkAndIsCounted(t *T) {
 	s := slotted(t, jobs.ScheduleMail)
 	pinned(t, s)
 	c := claim(jobs.ScheduleMail, 3)
@@ -130,7 +137,7 @@ func TestAClaimAsksForTheWorkAndIsCounted(t *testing.T) {
 	}
 }
 
-func TestThereIsNothingToAskForWithoutAMailboxOrCalendars(t *testing.T) {
+func testThereIsNothingToAskForWithoutAMailboxOrCalendars(t *T) {
 	for _, schedule := range jobs.Schedules {
 		s := slotted(t, schedule)
 		got := must[[]jobs.ClaimedSlot](t)(s.ClaimSlots(t.Context(), pauses(t, s), []jobs.SlotClaim{claim(schedule, 1)}))
@@ -143,7 +150,7 @@ func TestThereIsNothingToAskForWithoutAMailboxOrCalendars(t *testing.T) {
 	}
 }
 
-func TestCalendarsAreAskedForOnceTheyAreSynced(t *testing.T) {
+func testCalendarsAreAskedForOnceTheyAreSynced(t *T) {
 	s := slotted(t, jobs.ScheduleCalendar)
 	job, _, err := s.StartCalendarSync(t.Context(), ann)
 	if err != nil {
@@ -162,7 +169,7 @@ func TestCalendarsAreAskedForOnceTheyAreSynced(t *testing.T) {
 	}
 }
 
-func TestReconciliationReadsEverythingOnce(t *testing.T) {
+func testReconciliationReadsEverythingOnce(t *T) {
 	s := slotted(t, jobs.ScheduleReconcile)
 	pinned(t, s)
 	if _, _, err := s.StartCalendarSync(t.Context(), ann); err != nil {
@@ -180,7 +187,7 @@ func TestReconciliationReadsEverythingOnce(t *testing.T) {
 	}
 }
 
-func TestAClaimThatKnowsNotOfAPauseIsRefused(t *testing.T) {
+func testAClaimThatKnowsNotOfAPauseIsRefused(t *T) {
 	s := slotted(t, jobs.ScheduleMail)
 	before := pauses(t, s)
 	p := jobs.SchedulePause{Schedule: jobs.ScheduleMail, Account: "ANN@example.com"}
@@ -208,7 +215,7 @@ func TestAClaimThatKnowsNotOfAPauseIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheRevisionRisesWithAccounts(t *testing.T) {
+func testTheRevisionRisesWithAccounts(t *T) {
 	s := fresh(t)
 	revision := func() int64 {
 		return must[jobs.ScheduleRevision](t)(s.ScheduleRevision(t.Context())).Accounts
@@ -227,7 +234,7 @@ func TestTheRevisionRisesWithAccounts(t *testing.T) {
 	}
 }
 
-func TestRunningNowLeavesTheSlot(t *testing.T) {
+func testRunningNowLeavesTheSlot(t *T) {
 	s := slotted(t, jobs.ScheduleMail)
 	pinned(t, s)
 	addAccount(t, s, "bob@example.com")

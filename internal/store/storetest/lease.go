@@ -1,37 +1,37 @@
-package sqlite_test
+package storetest
 
 import (
-	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
-// claimExpired claims until the lease that another run holds has run out.
-func claimExpired(t *testing.T, s *sqlite.Store, ref jobs.TaskRef) jobs.Job {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for {
-		job, err := s.Claim(ctx, ref, hour)
-		if err == nil {
-			return job
-		}
-		if !errors.Is(err, jobs.ErrHeld) {
-			t.Fatalf("Claim = %v", err)
-		}
-	}
+var leaseTests = []test{
+	{"a claim takes a free lease", testClaimTakesAFreeLease},
+	{"a refused claim says why", testClaimTellsWhyNot},
+	{"a claim fences off a run whose lease expired", testClaimFencesARunWhoseLeaseRanOut},
+	{"an expired lease counts until another run takes it", testAnExpiredLeaseNobodyTookStillCounts},
+	{"refusals and failures are counted apart", testParkCountsRefusalsAndFailuresApart},
+	{"a finished job has ended", testFinishEndsAJob},
+	{"one caller takes over a job as it was seen", testTakeOver},
+	{"every write is refused to former owners", testEveryWriteIsFenced},
+	{"of concurrent claims one succeeds", testOfRacingClaimsOneWins},
+	{"a wait for quota is not a failure", testAWaitForQuotaIsNoFault},
 }
 
-func TestClaimTakesAFreeLease(t *testing.T) {
+// claimExpired claims a slice after the lease that another run holds has expired.
+func claimExpired(t *T, s Store, ref jobs.TaskRef) jobs.Job {
+	t.Helper()
+	t.pass(hour + time.Second)
+	return must[jobs.Job](t)(s.Claim(t.Context(), ref, hour))
+}
+
+func testClaimTakesAFreeLease(t *T) {
 	s := fresh(t)
 	before := time.Now().Add(-time.Second)
 	job := start(t, s)
@@ -43,7 +43,7 @@ func TestClaimTakesAFreeLease(t *testing.T) {
 	}
 }
 
-func TestClaimTellsWhyNot(t *testing.T) {
+func testClaimTellsWhyNot(t *T) {
 	s, job := claimed(t)
 	ctx := t.Context()
 	job = must[jobs.Job](t)(s.EndSlice(ctx, job.Ref()))
@@ -77,12 +77,9 @@ func TestClaimTellsWhyNot(t *testing.T) {
 	}
 }
 
-func TestClaimFencesARunWhoseLeaseRanOut(t *testing.T) {
+func testClaimFencesARunWhoseLeaseRanOut(t *T) {
 	s, job := claimed(t)
 	ctx := t.Context()
-	if _, err := s.Renew(ctx, job.Ref(), time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
 	taken := claimExpired(t, s, job.Ref())
 	if taken.Epoch != 2 || taken.Slice != 0 || taken.StartedAt != job.StartedAt {
 		t.Errorf("taken = %+v, want epoch 2 of the same run", taken)
@@ -95,7 +92,7 @@ func TestClaimFencesARunWhoseLeaseRanOut(t *testing.T) {
 	}
 }
 
-func TestAnExpiredLeaseNobodyTookStillCounts(t *testing.T) {
+func testAnExpiredLeaseNobodyTookStillCounts(t *T) {
 	s, job := claimed(t)
 	if _, err := s.Renew(t.Context(), job.Ref(), -time.Second); err != nil {
 		t.Fatal(err)
@@ -108,7 +105,7 @@ func TestAnExpiredLeaseNobodyTookStillCounts(t *testing.T) {
 	}
 }
 
-func TestParkCountsRefusalsAndFailuresApart(t *testing.T) {
+func testParkCountsRefusalsAndFailuresApart(t *T) {
 	s, job := claimed(t)
 	ctx := t.Context()
 	until := time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
@@ -137,7 +134,7 @@ func TestParkCountsRefusalsAndFailuresApart(t *testing.T) {
 	}
 }
 
-func TestFinishEndsAJob(t *testing.T) {
+func testFinishEndsAJob(t *T) {
 	s, job := claimed(t)
 	if _, err := s.Finish(t.Context(), job.Ref(), jobs.Finish{State: jobs.Waiting}); err == nil {
 		t.Error("Finish accepts a state that is not terminal")
@@ -148,7 +145,7 @@ func TestFinishEndsAJob(t *testing.T) {
 	}
 }
 
-func TestTakeOver(t *testing.T) {
+func testTakeOver(t *T) {
 	s, job := claimed(t)
 	ctx := t.Context()
 	renewed := must[jobs.Job](t)(s.Renew(ctx, job.Ref(), 2*hour))
@@ -176,7 +173,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 // Everything an owner may do is refused to whoever is not the owner any more.
-func TestEveryWriteIsFenced(t *testing.T) {
+func testEveryWriteIsFenced(t *T) {
 	s, job := claimed(t)
 	ctx := t.Context()
 	must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), jobs.Page{IDs: []string{"a"}, Next: "p2"}))
@@ -224,7 +221,7 @@ func TestEveryWriteIsFenced(t *testing.T) {
 	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); !cmp.Equal(got, unowned) {
 		t.Errorf("refused writes changed the job: %+v, was %+v", got, unowned)
 	}
-	if n := must[int64](t)(s.CountMessages(ctx, ann)); n != 0 {
+	if n := len(must[[]jobs.Message](t)(s.Messages(ctx, ann, "", 0))); n != 0 {
 		t.Errorf("refused writes stored %d messages", n)
 	}
 
@@ -233,18 +230,17 @@ func TestEveryWriteIsFenced(t *testing.T) {
 	check("an ended job", last.Ref(), jobs.ErrStale)
 }
 
-func TestOfRacingClaimsOneWins(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "headroom.db")
-	handles := []*sqlite.Store{open(t, path), open(t, path)}
-	job := start(t, handles[0])
+func testOfRacingClaimsOneWins(t *T) {
+	stores := handles(t, 2)
+	job := start(t, stores[0])
 	ctx := t.Context()
 	for range 10 {
-		job = must[jobs.Job](t)(handles[0].EndSlice(ctx, job.Ref()))
+		job = must[jobs.Job](t)(stores[0].EndSlice(ctx, job.Ref()))
 		var won atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				_, err := handles[i%2].Claim(ctx, job.Ref(), hour)
+				_, err := stores[i%2].Claim(ctx, job.Ref(), hour)
 				switch {
 				case err == nil:
 					won.Add(1)
@@ -260,10 +256,10 @@ func TestOfRacingClaimsOneWins(t *testing.T) {
 	}
 }
 
-// TestAWaitForQuotaIsNoFault: a job that failed and then waits for quota is not in
+// testAWaitForQuotaIsNoFault: a job that failed and then waits for quota is not in
 // trouble, and what fails after that begins a time of its own.
-func TestAWaitForQuotaIsNoFault(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "headroom.db"))
+func testAWaitForQuotaIsNoFault(t *T) {
+	s := fresh(t)
 	ref := start(t, s).Ref()
 	park := func(p jobs.Park) jobs.Job {
 		t.Helper()

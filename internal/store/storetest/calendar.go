@@ -1,26 +1,35 @@
-package sqlite_test
+package storetest
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
+var calendarTests = []test{
+	{"a full pass deletes events only when it is complete", testAFullPassDeletesOnlyWhenItIsComplete},
+	{"a restarted pass deletes what only its first half listed", testARestartedPassDeletesWhatOnlyItsFirstHalfSaw},
+	{"a tombstone with few fields keeps what was known", testThinTombstonesKeepWhatIsKnown},
+	{"calendars leave the list and come back", testCalendarsLeaveTheListAndComeBack},
+	{"at most one more calendar sync waits", testOneMoreSyncWaitsAtMost},
+	{"a request wakes a sync that waits only for whole calendars", testAnAskWakesASyncThatWaitsForWholeCalendars},
+	{"a failing calendar is left alone for a while", testTroubledCalendarsAreLeftAlone},
+	{"a failing list of calendars is tried again", testATroubledListIsTriedAgain},
+}
+
 // diary is a store in which the sync of ann's calendars has a claimed job.
 type diary struct {
-	*sqlite.Store
-	t   *testing.T
+	Store
+	t   *T
 	ref jobs.TaskRef
 }
 
-func newDiary(t *testing.T, ids ...string) *diary {
+func newDiary(t *T, ids ...string) *diary {
 	t.Helper()
 	s := fresh(t)
 	if err := s.AddAccount(t.Context(), jobs.Account{Email: ann, Project: "prod"}); err != nil {
@@ -116,7 +125,7 @@ func (d *diary) want(calendar string, want map[string]string) {
 
 // Nothing is pruned from an incomplete listing, and the token comes with the last
 // page.
-func TestAFullPassDeletesOnlyWhenItIsComplete(t *testing.T) {
+func testAFullPassDeletesOnlyWhenItIsComplete(t *T) {
 	d := newDiary(t, "c")
 	d.apply("c", jobs.EventPage{Events: []jobs.Event{event("a", "confirmed", 1), event("b", "confirmed", 1)}, Next: "p2"})
 	c := d.apply("c", jobs.EventPage{Events: []jobs.Event{event("c", "confirmed", 1)}, SyncToken: "t1"})
@@ -144,7 +153,7 @@ func TestAFullPassDeletesOnlyWhenItIsComplete(t *testing.T) {
 	}
 }
 
-func TestARestartedPassDeletesWhatOnlyItsFirstHalfSaw(t *testing.T) {
+func testARestartedPassDeletesWhatOnlyItsFirstHalfSaw(t *T) {
 	d := newDiary(t, "c")
 	d.apply("c", jobs.EventPage{Events: []jobs.Event{event("a", "confirmed", 1), event("b", "confirmed", 1)}, Next: "p2"})
 	must[jobs.Calendar](t)(d.RestartCalendar(t.Context(), d.ref, "c", "invalid page token"))
@@ -155,7 +164,7 @@ func TestARestartedPassDeletesWhatOnlyItsFirstHalfSaw(t *testing.T) {
 	d.want("c", map[string]string{"a": "confirmed v1 deleted", "b": "confirmed v1"})
 }
 
-func TestThinTombstonesKeepWhatIsKnown(t *testing.T) {
+func testThinTombstonesKeepWhatIsKnown(t *T) {
 	seriesOf := func(id string, updated int) jobs.Event {
 		e := event(id, "confirmed", updated)
 		e.JSON = json.RawMessage(fmt.Sprintf(`{"id":%q,"status":"confirmed","summary":"v%d","recurrence":["RRULE:FREQ=DAILY"]}`, id, updated))
@@ -193,7 +202,7 @@ func TestThinTombstonesKeepWhatIsKnown(t *testing.T) {
 			{Events: []jobs.Event{seriesOf("m", 1), occurrence(event(first, "confirmed", 2), "m", "2026-03-10T15:00:00Z")}}, {Events: []jobs.Event{stub("m")}}},
 			map[string]string{"m": "cancelled v1 deleted", first: "confirmed v2 deleted"}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		t.Run(row.name, func(t *T) {
 			d := newDiary(t, "c")
 			for i, page := range row.pages {
 				page.SyncToken = fmt.Sprint("t", i)
@@ -213,7 +222,7 @@ func TestThinTombstonesKeepWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestCalendarsLeaveTheListAndComeBack(t *testing.T) {
+func testCalendarsLeaveTheListAndComeBack(t *T) {
 	d := newDiary(t, "a", "b")
 	for _, id := range []string{"a", "b"} {
 		d.apply(id, jobs.EventPage{Events: []jobs.Event{event("e", "confirmed", 1)}, SyncToken: "t"})
@@ -249,7 +258,7 @@ func TestCalendarsLeaveTheListAndComeBack(t *testing.T) {
 	}
 }
 
-func TestOneMoreSyncWaitsAtMost(t *testing.T) {
+func testOneMoreSyncWaitsAtMost(t *T) {
 	d := newDiary(t, "c")
 	ctx := t.Context()
 	due := func(want ...string) {
@@ -283,7 +292,7 @@ func TestOneMoreSyncWaitsAtMost(t *testing.T) {
 
 // A first sync may wait for hours in lane backfill. What has changed in the other
 // calendars does not wait with it.
-func TestAnAskWakesASyncThatWaitsForWholeCalendars(t *testing.T) {
+func testAnAskWakesASyncThatWaitsForWholeCalendars(t *T) {
 	for _, row := range []struct {
 		name  string
 		park  jobs.Park
@@ -294,7 +303,7 @@ func TestAnAskWakesASyncThatWaitsForWholeCalendars(t *testing.T) {
 		{"for quota, with changes left", jobs.Park{For: "user-minute", Until: time.Now().Add(hour), Refused: true}, true, false},
 		{"after a fault", jobs.Park{For: "503", Until: time.Now().Add(hour), Failure: "503"}, false, false},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		t.Run(row.name, func(t *T) {
 			d := newDiary(t, "new", "old")
 			ctx := t.Context()
 			d.apply("old", jobs.EventPage{SyncToken: "t"})
@@ -333,12 +342,12 @@ func TestAnAskWakesASyncThatWaitsForWholeCalendars(t *testing.T) {
 
 // Troubles of one calendar: it is left alone, and tried again by itself only when
 // that may help.
-func TestTroubledCalendarsAreLeftAlone(t *testing.T) {
+func testTroubledCalendarsAreLeftAlone(t *T) {
 	for _, row := range []struct {
 		state   jobs.CalendarState
 		resumes bool
 	}{{jobs.CalendarMissing, false}, {jobs.CalendarForbidden, false}, {jobs.CalendarFailing, true}} {
-		t.Run(string(row.state), func(t *testing.T) {
+		t.Run(string(row.state), func(t *T) {
 			d := newDiary(t, "good", "bad")
 			ctx := t.Context()
 			c := must[jobs.Calendar](t)(d.MarkCalendar(ctx, d.ref, "bad", row.state, "HTTP 404"))
@@ -375,7 +384,7 @@ func TestTroubledCalendarsAreLeftAlone(t *testing.T) {
 
 // A list of calendars whose token is refused again and again is left alone for a
 // while, and the sync goes on by itself then.
-func TestATroubledListIsTriedAgain(t *testing.T) {
+func testATroubledListIsTriedAgain(t *T) {
 	d := newDiary(t, "c")
 	d.apply("c", jobs.EventPage{SyncToken: "t"})
 	if l := d.end(); !l.ResumeAt.IsZero() {

@@ -1,17 +1,22 @@
-package sqlite_test
+package storetest
 
 import (
 	"fmt"
 	"slices"
-	"testing"
 	"time"
 
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
+var listingTests = []test{
+	{"a listing stops at the number that the filter asks for", testAListingIsCutAtTheWantedNumber},
+	{"a message outside the filter is fetched once", testWhatIsOutsideTheFilterIsLookedAtOnce},
+	{"the expected number follows the filter", testTheProfilePromisesWhatTheFilterMayLetThrough},
+	{"messages with metadata only are pending again for their bodies", testNotedMessagesHaveARowAndComeAgainForTheirBodies},
+}
+
 // claimedFor returns a store in which ann's backfill with a filter is claimed.
-func claimedFor(t *testing.T, s *sqlite.Store, filter jobs.Filter) jobs.Job {
+func claimedFor(t *T, s Store, filter jobs.Filter) jobs.Job {
 	t.Helper()
 	job, _, err := s.StartBackfill(t.Context(), ann, filter)
 	if err != nil {
@@ -21,7 +26,7 @@ func claimedFor(t *testing.T, s *sqlite.Store, filter jobs.Filter) jobs.Job {
 }
 
 // pending lists the ids of the items that are due, and whether they are noted.
-func pending(t *testing.T, s *sqlite.Store, job jobs.Job) (ids []string, noted int) {
+func pending(t *T, s Store, job jobs.Job) (ids []string, noted int) {
 	t.Helper()
 	for _, item := range must[[]jobs.Item](t)(s.NextItems(t.Context(), job.Ref(), 0, 100)) {
 		ids = append(ids, item.ID)
@@ -32,7 +37,7 @@ func pending(t *testing.T, s *sqlite.Store, job jobs.Job) (ids []string, noted i
 	return ids, noted
 }
 
-func TestAListingIsCutAtTheWantedNumber(t *testing.T) {
+func testAListingIsCutAtTheWantedNumber(t *T) {
 	s, _ := claimed(t)
 	job := claimedFor(t, s, jobs.Filter{First: 3})
 	ctx, ref := t.Context(), job.Ref()
@@ -57,7 +62,7 @@ func TestAListingIsCutAtTheWantedNumber(t *testing.T) {
 	}
 }
 
-func TestWhatIsOutsideTheFilterIsLookedAtOnce(t *testing.T) {
+func testWhatIsOutsideTheFilterIsLookedAtOnce(t *T) {
 	s, whole := claimed(t)
 	ctx := t.Context()
 	must[jobs.Job](t)(s.AddListed(ctx, whole.Ref(), jobs.Page{IDs: []string{"d", "c"}}))
@@ -89,7 +94,7 @@ func TestWhatIsOutsideTheFilterIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheProfilePromisesWhatTheFilterMayLetThrough(t *testing.T) {
+func testTheProfilePromisesWhatTheFilterMayLetThrough(t *T) {
 	for _, tt := range []struct {
 		filter jobs.Filter
 		want   int64
@@ -107,7 +112,7 @@ func TestTheProfilePromisesWhatTheFilterMayLetThrough(t *testing.T) {
 	}
 }
 
-func TestNotedMessagesHaveARowAndComeAgainForTheirBodies(t *testing.T) {
+func testNotedMessagesHaveARowAndComeAgainForTheirBodies(t *T) {
 	s, _ := claimed(t)
 	job := claimedFor(t, s, jobs.Filter{Format: jobs.FormatMetadataFirst})
 	ctx, ref := t.Context(), job.Ref()

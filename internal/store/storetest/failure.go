@@ -1,19 +1,24 @@
-package sqlite_test
+package storetest
 
 import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
+var failureTests = []test{
+	{"thousands of failures are listed and retried", testThousandsOfFailuresListAndReplay},
+	{"failed items can be retried in some states only", testRetryFailedInEachState},
+	{"a job does not complete while items are to be retried", testAJobDoesNotCompleteWhileItemsAreToBeRetried},
+	{"a filter of failures names a bounded number of ids", testAFailureFilterHasABound},
+}
+
 // failing gives up n items of ann's backfill in batches, for one reason after
 // another, and returns the job, claimed.
-func failing(t *testing.T, s *sqlite.Store, n int, reasons ...string) jobs.Job {
+func failing(t *T, s Store, n int, reasons ...string) jobs.Job {
 	t.Helper()
 	job := start(t, s)
 	all := ids(n)
@@ -36,7 +41,7 @@ func failing(t *testing.T, s *sqlite.Store, n int, reasons ...string) jobs.Job {
 }
 
 // listed reads a failure list in pages.
-func listed(t *testing.T, s *sqlite.Store, id string, f jobs.FailureFilter, limit int) (all []jobs.Failure) {
+func listed(t *T, s Store, id string, f jobs.FailureFilter, limit int) (all []jobs.Failure) {
 	t.Helper()
 	for after := ""; ; {
 		page := must[[]jobs.Failure](t)(s.Failures(t.Context(), id, f, after, limit))
@@ -47,7 +52,7 @@ func listed(t *testing.T, s *sqlite.Store, id string, f jobs.FailureFilter, limi
 	}
 }
 
-func TestThousandsOfFailuresListAndReplay(t *testing.T) {
+func testThousandsOfFailuresListAndReplay(t *T) {
 	const n = 5_000
 	s := fresh(t)
 	ctx := t.Context()
@@ -104,7 +109,7 @@ func TestThousandsOfFailuresListAndReplay(t *testing.T) {
 	}
 }
 
-func TestRetryFailedInEachState(t *testing.T) {
+func testRetryFailedInEachState(t *T) {
 	for _, tc := range []struct {
 		state jobs.State
 		want  jobs.State // empty: not possible
@@ -118,7 +123,7 @@ func TestRetryFailedInEachState(t *testing.T) {
 		{jobs.Cancelled, "", "start it again"},
 		{jobs.Blocked, "", "resume it when the account has acted"},
 	} {
-		t.Run(string(tc.state), func(t *testing.T) {
+		t.Run(string(tc.state), func(t *T) {
 			s := fresh(t)
 			ctx := t.Context()
 			job := failing(t, s, 3, "backendError")
@@ -150,7 +155,7 @@ func TestRetryFailedInEachState(t *testing.T) {
 
 // An owner that has just seen that nothing is left cannot know that somebody
 // wants items retried.
-func TestAJobDoesNotCompleteWhileItemsAreToBeRetried(t *testing.T) {
+func testAJobDoesNotCompleteWhileItemsAreToBeRetried(t *T) {
 	s := fresh(t)
 	ctx := t.Context()
 	job := failing(t, s, 3, "backendError")
@@ -167,7 +172,7 @@ func TestAJobDoesNotCompleteWhileItemsAreToBeRetried(t *testing.T) {
 	must[jobs.Job](t)(s.Claim(ctx, got.Ref(), hour))
 }
 
-func TestAFailureFilterHasABound(t *testing.T) {
+func testAFailureFilterHasABound(t *T) {
 	s, job := claimed(t)
 	ids := make([]string, jobs.MaxFailureIDs+1)
 	for i := range ids {

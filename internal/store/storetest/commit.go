@@ -1,13 +1,10 @@
-package sqlite_test
+package storetest
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +12,20 @@ import (
 	"headroom/jobs"
 )
 
-func TestProfilePinsTheFirstHistoryID(t *testing.T) {
+var commitTests = []test{
+	{"the first profile pins the history id", testProfilePinsTheFirstHistoryID},
+	{"a listing keeps its order and ignores repeated ids", testListingKeepsOrderAndIgnoresRepeats},
+	{"a commit counts every outcome", testCommitCountsEveryOutcome},
+	{"an item keeps its first outcome", testOutcomesAreFinal},
+	{"deferred items are pending again when they are due", testDeferredItemsComeBackWhenDue},
+	{"progress ends a row of refusals and failures", testProgressEndsARowOfRefusals},
+	{"an older message never replaces a newer one", testAnOlderMessageNeverReplacesANewerOne},
+	{"a stored id is another one each time", testStoredIDVaries},
+	{"a commit is all or nothing", testCommitIsAllOrNothing},
+	{"messages and failures are listed in pages", testListingsPage},
+}
+
+func testProfilePinsTheFirstHistoryID(t *T) {
 	s, job := claimed(t)
 	for _, p := range []jobs.Profile{{Messages: 10, HistoryID: 1<<63 + 5}, {Messages: 12, HistoryID: 99}} {
 		if err := s.SaveProfile(t.Context(), job.Ref(), p); err != nil {
@@ -28,7 +38,7 @@ func TestProfilePinsTheFirstHistoryID(t *testing.T) {
 	}
 }
 
-func TestListingKeepsOrderAndIgnoresRepeats(t *testing.T) {
+func testListingKeepsOrderAndIgnoresRepeats(t *T) {
 	s, job := claimed(t)
 	ctx, ref := t.Context(), job.Ref()
 	job = must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"d", "c", "d"}, Next: "p2"}))
@@ -51,7 +61,7 @@ func TestListingKeepsOrderAndIgnoresRepeats(t *testing.T) {
 	}
 }
 
-func TestCommitCountsEveryOutcome(t *testing.T) {
+func testCommitCountsEveryOutcome(t *T) {
 	s, job := claimed(t)
 	ctx, ref := t.Context(), job.Ref()
 	must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"e", "d", "c", "b", "a"}}))
@@ -85,7 +95,7 @@ func TestCommitCountsEveryOutcome(t *testing.T) {
 	}
 }
 
-func TestOutcomesAreFinal(t *testing.T) {
+func testOutcomesAreFinal(t *T) {
 	s, job := claimed(t)
 	ctx, ref := t.Context(), job.Ref()
 	must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"a"}}))
@@ -96,7 +106,7 @@ func TestOutcomesAreFinal(t *testing.T) {
 	}
 }
 
-func TestDeferredItemsComeBackWhenDue(t *testing.T) {
+func testDeferredItemsComeBackWhenDue(t *T) {
 	s, job := claimed(t)
 	ctx, ref := t.Context(), job.Ref()
 	if due := must[time.Time](t)(s.NextDue(ctx, ref)); !due.IsZero() {
@@ -146,7 +156,7 @@ func TestDeferredItemsComeBackWhenDue(t *testing.T) {
 	}
 }
 
-func TestProgressEndsARowOfRefusals(t *testing.T) {
+func testProgressEndsARowOfRefusals(t *T) {
 	for _, tc := range []struct {
 		name  string
 		make  func(id string) jobs.Result
@@ -161,7 +171,7 @@ func TestProgressEndsARowOfRefusals(t *testing.T) {
 			return jobs.Result{ID: id, Outcome: jobs.ItemDeferred, Failure: &jobs.Failure{}}
 		}, false},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		t.Run(tc.name, func(t *T) {
 			s, job := claimed(t)
 			ctx := t.Context()
 			must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), jobs.Page{IDs: []string{"a"}}))
@@ -177,19 +187,20 @@ func TestProgressEndsARowOfRefusals(t *testing.T) {
 	}
 }
 
-// Another writer of the same rows, as live sync will be, came first.
-func TestAnOlderMessageNeverReplacesANewerOne(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "headroom.db")
-	s := open(t, path)
-	ctx, job := t.Context(), start(t, s)
-	must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), jobs.Page{IDs: []string{"newer", "same", "older"}}))
-	raw := must[*sql.DB](t)(sql.Open("sqlite", path))
-	defer raw.Close()
-	for id, history := range map[string]int{"newer": 120, "same": 100, "older": 90} {
-		must[sql.Result](t)(raw.ExecContext(ctx, `INSERT INTO messages (account, id, thread_id,
-			history_id, internal_date, labels, size, sha256, subject, parse_status, parse_error, deleted_at) VALUES (?, ?, 't', ?, 1, '["LIVE"]', 1, ?, '', 'ok', '', 0)`,
-			ann, id, history, strings.Repeat("cd", 32)))
+// Another job of the account stored the same messages first.
+func testAnOlderMessageNeverReplacesANewerOne(t *T) {
+	s, job := claimed(t)
+	ctx, other := t.Context(), claimedFor(t, s, jobs.Filter{Labels: []string{"LIVE"}})
+	page := jobs.Page{IDs: []string{"newer", "same", "older"}}
+	must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), page))
+	must[jobs.Job](t)(s.AddListed(ctx, other.Ref(), page))
+	var before []jobs.Result
+	for id, history := range map[string]uint64{"newer": 120, "same": 100, "older": 90} {
+		m := message(id, history)
+		m.Labels, m.SHA256 = []string{"LIVE"}, strings.Repeat("cd", 32)
+		before = append(before, jobs.Result{ID: id, Outcome: jobs.ItemStored, Message: m})
 	}
+	must[jobs.Job](t)(s.Commit(ctx, other.Ref(), before))
 	var results []jobs.Result
 	for _, id := range []string{"newer", "same", "older"} {
 		results = append(results, jobs.Result{ID: id, Outcome: jobs.ItemStored, Message: message(id, 100)})
@@ -209,7 +220,7 @@ func TestAnOlderMessageNeverReplacesANewerOne(t *testing.T) {
 	}
 }
 
-func TestStoredIDVaries(t *testing.T) {
+func testStoredIDVaries(t *T) {
 	s, job := claimed(t)
 	ctx := t.Context()
 	if id, err := s.StoredID(ctx, ann); !errors.Is(err, jobs.ErrNotFound) {
@@ -236,7 +247,7 @@ func TestStoredIDVaries(t *testing.T) {
 	}
 }
 
-func TestCommitIsAllOrNothing(t *testing.T) {
+func testCommitIsAllOrNothing(t *T) {
 	s, job := claimed(t)
 	ctx, ref := t.Context(), job.Ref()
 	before := must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"a", "b"}}))
@@ -257,7 +268,7 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	if got := must[jobs.Job](t)(s.Job(ctx, job.ID)); !cmp.Equal(got, before) {
 		t.Errorf("a failed Commit changed the job: %+v, was %+v", got, before)
 	}
-	if n := must[int64](t)(s.CountMessages(ctx, ann)); n != 0 {
+	if n := len(must[[]jobs.Message](t)(s.Messages(ctx, ann, "", 0))); n != 0 {
 		t.Errorf("a failed Commit stored %d messages", n)
 	}
 	if todo := must[[]jobs.Item](t)(s.NextItems(ctx, ref, 0, 10)); len(todo) != 2 {
@@ -265,7 +276,7 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestListingsPage(t *testing.T) {
+func testListingsPage(t *T) {
 	s, job := claimed(t)
 	ctx, ref := t.Context(), job.Ref()
 	must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: ids(50)}))

@@ -1,18 +1,21 @@
-package sqlite_test
+package storetest
 
 import (
 	"errors"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
+var admissionTests = []test{
+	{"a backfill is admitted, yields and waits for its next turn", testAdmission},
+	{"an account names its tenant and its class", testTenantsAndClasses},
+}
+
 // withAnn returns a store that knows ann.
-func withAnn(t *testing.T) *sqlite.Store {
+func withAnn(t *T) Store {
 	t.Helper()
 	s := fresh(t)
 	if err := s.AddAccount(t.Context(), jobs.Account{Email: ann, Project: "prod"}); err != nil {
@@ -22,7 +25,7 @@ func withAnn(t *testing.T) *sqlite.Store {
 }
 
 // contender returns the one live backfill.
-func contender(t *testing.T, s *sqlite.Store) jobs.Candidate {
+func contender(t *T, s Store) jobs.Candidate {
 	t.Helper()
 	all := must[[]jobs.Candidate](t)(s.Candidates(t.Context()))
 	if len(all) != 1 {
@@ -31,9 +34,9 @@ func contender(t *testing.T, s *sqlite.Store) jobs.Candidate {
 	return all[0]
 }
 
-// TestAdmission takes a backfill through its admissions: it waits, is admitted from
+// testAdmission takes a backfill through its admissions: it waits, is admitted from
 // slice to slice, and gives it back with the slice in which another's turn came.
-func TestAdmission(t *testing.T) {
+func testAdmission(t *T) {
 	s, ctx := withAnn(t), t.Context()
 	job, _, err := s.StartBackfill(ctx, ann, jobs.Filter{})
 	if err != nil {
@@ -87,7 +90,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-func TestTenantsAndClasses(t *testing.T) {
+func testTenantsAndClasses(t *T) {
 	s, ctx := withAnn(t), t.Context()
 	for _, step := range []struct {
 		tenant, class         *string
