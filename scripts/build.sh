@@ -3,4 +3,4 @@
 . "$(dirname "$0")/lib.sh"
 
 say "building bin/headroom; the first time takes some four minutes, each package shows when it is compiled"
-go build -v -o bin/headroom ./cmd/headroom
+go build -v -ldflags "$(version_flags)" -o bin/headroom ./cmd/headroom

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,17 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	if r := headroom(t, "--help"); r.code != 0 || !strings.Contains(r.stdout, "Exit codes: 0 done, 1 failed, 2 wrong usage") || r.stderr != "" {
 		t.Errorf("--help = %+v", r)
 	}
-	if r := headroom(t, "--version"); r.code != 0 || !strings.HasPrefix(r.stdout, "headroom ") || strings.Count(r.stdout, "\n") != 1 {
-		t.Errorf("--version = %+v", r)
+	line := headroom(t, "--version")
+	if line.code != 0 || !strings.HasPrefix(line.stdout, "headroom ") || strings.Count(line.stdout, "\n") != 1 {
+		t.Errorf("--version = %+v", line)
+	}
+	if r := headroom(t, "version"); r != line {
+		t.Errorf("version = %+v, want %+v", r, line)
+	}
+	for _, args := range [][]string{{"version", "--json"}, {"--version", "--json"}} {
+		if b := decode[map[string]string](t, headroom(t, args...)); len(b) != 4 || b["version"] == "" || b["go"] != runtime.Version() {
+			t.Errorf("%q = %v", args, b)
+		}
 	}
 	if r := headroom(t, "completion", "bash"); r.code != 0 || !strings.Contains(r.stdout, "__start_headroom") {
 		t.Errorf("completion bash = %d, %d bytes", r.code, len(r.stdout))

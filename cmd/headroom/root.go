@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,6 +26,7 @@ type globals struct {
 // newRoot returns the command with all of its subcommands, which print on out.
 func newRoot(out io.Writer) *cobra.Command {
 	g := &globals{}
+	var showVersion bool
 	root := &cobra.Command{
 		Use:   "headroom",
 		Short: "Backfill mailboxes from Google without taking the quota people wait on",
@@ -47,13 +47,17 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
   headroom run &
   headroom backfill start ann@example.com
   headroom backfill watch ann@example.com`,
-		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          subcommandOnly,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return thisBuild().print(cmd.OutOrStdout(), g.json)
+			}
+			return cmd.Help()
+		},
 	}
-	root.SetVersionTemplate("headroom {{.Version}}\n")
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "version for headroom")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see %s --help", err, cmd.CommandPath())
 	})
@@ -73,6 +77,7 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
 		newQuota(g),
 		newStore(g),
 		newConfig(g),
+		newVersion(g),
 	)
 	root.AddCommand(lab.Commands(lab.Root{
 		JSON:     func() bool { return g.json },
@@ -214,24 +219,4 @@ func (g *globals) setUp(cmd *cobra.Command) (config.Config, *zap.Logger, error) 
 		return config.Config{}, nil, &usageError{err}
 	}
 	return cfg, log, nil
-}
-
-// version is what the build knows of itself.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := cmp.Or(info.Main.Version, "(devel)")
-	settings := map[string]string{}
-	for _, s := range info.Settings {
-		settings[s.Key] = s.Value
-	}
-	if rev := settings["vcs.revision"]; rev != "" && v == "(devel)" {
-		v += " " + rev[:min(12, len(rev))]
-		if settings["vcs.modified"] == "true" {
-			v += "+changes"
-		}
-	}
-	return v + " (" + info.GoVersion + ")"
 }

@@ -35,7 +35,7 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage or settings.`,
 			if err != nil {
 				return err
 			}
-			a, err := app.New(cmd.Context(), cfg, app.Options{Roles: roles, Version: version(), Log: log})
+			a, err := app.New(cmd.Context(), cfg, app.Options{Roles: roles, Version: thisBuild().Version, Log: log})
 			if err != nil {
 				return err
 			}
