@@ -32,7 +32,7 @@ func TestAbsurdMomentsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := gmailClient(t, url, &quota.Transport{Ledger: ledger})
+	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	for _, test := range []struct {
 		user       string
 		retryAfter map[string]string

@@ -53,7 +53,7 @@ func (l *Ledger) nearlyEmpty(ctx context.Context, c Caller, api string, user boo
 		return false
 	}
 	c.Lane = Interactive
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	d, err := l.take(ctx, c, api, 0)
 	if err != nil || d.Project.UnknownUntil.After(d.Charge.At) {

@@ -19,7 +19,7 @@ import (
 // neither charged nor sent.
 var ErrBatch = errors.New("the batch request cannot be priced")
 
-// MethodBatch is the [Call.Method] of a batch request, which no discovery
+// MethodBatch is the [Method.ID] of a batch request, which no discovery
 // document lists. It costs what its parts cost together.
 const MethodBatch = "batch"
 
@@ -31,44 +31,40 @@ var maxBatchParts = map[string]int{"gmail": 100, "calendar": 1000}
 
 // priced is a request whose cost is known.
 type priced struct {
-	send  *http.Request // in place of it, since the body of a batch was read
-	call  Call
-	cost  int64
-	parts int64 // of a batch; else 0
-	// features are those that the request's methods are part of.
-	features []string
+	send   *http.Request // in place of it, since the body of a batch was read
+	method Method
+	call   Call
 }
 
-// price finds what a request costs a project. What was found out is returned with
-// errors too.
-func (l *Ledger) price(project string, r *http.Request) (p priced, err error) {
+// price finds what a request costs its caller.
+func price(prices Prices, c Caller, r *http.Request) (p priced, err error) {
 	p.send = r
 	api, isBatch := batchEndpoint(r)
-	if !isBatch {
-		p.call = Recognise(r)
-		p.features = featuresOf(p.call.Method)
-		p.cost, err = l.Cost(project, p.call)
-		return p, err
-	}
-	p.call = Call{API: api, Method: MethodBatch}
-	body, err := readBatch(r)
-	if err != nil {
-		return p, err
-	}
-	api, parts, err := batchCalls(api, r.Header.Get("Content-Type"), body)
-	p.call.API = api
-	if err != nil {
-		return p, err
-	}
-	for _, part := range parts {
-		units, err := l.Cost(project, part)
+	var methods []Method
+	if isBatch {
+		body, err := readBatch(r)
 		if err != nil {
 			return p, err
 		}
-		p.cost += units
-		p.features = append(p.features, featuresOf(part.Method)...)
+		if api, methods, err = batchCalls(api, r.Header.Get("Content-Type"), body); err != nil {
+			return p, err
+		}
+		p.send, p.call.Weight = withBody(r, body), int64(len(methods))
+		p.method = Method{API: api, ID: MethodBatch}
+	} else {
+		p.method = Recognise(r)
+		methods = []Method{p.method}
 	}
-	p.send, p.parts = withBody(r, body), int64(len(parts))
+	p.call.Caller, p.call.API = c, p.method.API
+	for _, m := range methods {
+		units, err := prices.Cost(c.Project, m)
+		if err != nil {
+			return p, err
+		}
+		p.call.Cost += units
+		p.call.Methods = append(p.call.Methods, m.ID)
+		p.call.Features = append(p.call.Features, featuresOf(m.ID)...)
+	}
 	return p, nil
 }
 
@@ -130,7 +126,7 @@ func withBody(r *http.Request, body []byte) *http.Request {
 
 // batchCalls recognises the calls of a batch to an API; "" is found out from the
 // calls. Those that are no method of the API are calls of it without a method.
-func batchCalls(api, contentType string, body []byte) (string, []Call, error) {
+func batchCalls(api, contentType string, body []byte) (string, []Method, error) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "multipart/mixed" || params["boundary"] == "" {
 		return api, nil, fmt.Errorf("%w: its Content-Type is %q, not multipart/mixed with a boundary", ErrBatch, contentType)
@@ -139,7 +135,7 @@ func batchCalls(api, contentType string, body []byte) (string, []Call, error) {
 	if n, ok := maxBatchParts[api]; ok {
 		most = n
 	}
-	var calls []Call
+	var calls []Method
 	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
 	for {
 		part, err := parts.NextRawPart()
@@ -180,34 +176,34 @@ func batchCalls(api, contentType string, body []byte) (string, []Call, error) {
 
 // partCall recognises the call of one part by its request line. Google takes the
 // line with and without the version of HTTP, and with any form of URL.
-func partCall(part *multipart.Part) (Call, error) {
+func partCall(part *multipart.Part) (Method, error) {
 	if kind, _, err := mime.ParseMediaType(part.Header.Get("Content-Type")); err != nil || kind != "application/http" {
-		return Call{}, fmt.Errorf("its Content-Type is %q, not application/http", part.Header.Get("Content-Type"))
+		return Method{}, fmt.Errorf("its Content-Type is %q, not application/http", part.Header.Get("Content-Type"))
 	}
 	switch coding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); coding {
 	case "", "binary", "8bit", "7bit":
 	default:
-		return Call{}, fmt.Errorf("its Content-Transfer-Encoding is %q; send it plain", coding)
+		return Method{}, fmt.Errorf("its Content-Transfer-Encoding is %q; send it plain", coding)
 	}
 	lines := textproto.NewReader(bufio.NewReader(part))
 	var line string
 	for line == "" {
 		var err error
 		if line, err = lines.ReadLine(); err != nil {
-			return Call{}, fmt.Errorf("find its request line: %w", err)
+			return Method{}, fmt.Errorf("find its request line: %w", err)
 		}
 	}
 	fields := strings.Fields(line)
 	if len(fields) != 2 && !(len(fields) == 3 && strings.HasPrefix(fields[2], "HTTP/")) {
-		return Call{}, fmt.Errorf("%.80q is no request line such as GET /gmail/v1/users/me/profile", line)
+		return Method{}, fmt.Errorf("%.80q is no request line such as GET /gmail/v1/users/me/profile", line)
 	}
 	target, err := url.Parse(fields[1])
 	if err != nil {
-		return Call{}, fmt.Errorf("read its address: %w", err)
+		return Method{}, fmt.Errorf("read its address: %w", err)
 	}
 	inner := &http.Request{Method: fields[0], URL: target}
 	if _, nested := batchEndpoint(inner); nested {
-		return Call{}, errors.New("it is a batch itself")
+		return Method{}, errors.New("it is a batch itself")
 	}
 	return Recognise(inner), nil
 }

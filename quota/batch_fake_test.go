@@ -42,7 +42,7 @@ func TestBatchCostsWhatGoogleSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{list}}, 1)
-			client := &http.Client{Transport: &quota.Transport{Base: base, Ledger: ledger}}
+			client := &http.Client{Transport: &quota.Transport{Base: base, Limiter: ledger}}
 			caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}
 
 			lines := []string{"GET /gmail/v1/users/me/profile", "GET /gmail/v1/users/me/labels", "GET /gmail/v1/users/me/labels/INBOX",

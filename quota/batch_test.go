@@ -72,7 +72,7 @@ func newBatchRig(t *testing.T, userUnits int64, base http.RoundTripper) *batchRi
 	}))
 	t.Cleanup(server.Close)
 	rig.url = server.URL
-	rig.client = &http.Client{Transport: &quota.Transport{Base: base, Ledger: rig.ledger,
+	rig.client = &http.Client{Transport: &quota.Transport{Base: base, Limiter: rig.ledger,
 		Observe: func(o quota.Observation) { rig.observed = append(rig.observed, o) }}}
 	return rig
 }
@@ -148,8 +148,8 @@ func TestBatchIsChargedPerPart(t *testing.T) {
 			if len(rig.received) != 1 || rig.received[0] != body {
 				t.Errorf("received %d bodies, want the one that was sent, unchanged", len(rig.received))
 			}
-			want := quota.Observation{Caller: rig.caller(), Call: quota.Call{API: row.api, Method: quota.MethodBatch}, Cost: row.want}
-			if len(rig.observed) != 1 || rig.observed[0].Call != want.Call || rig.observed[0].Cost != want.Cost || rig.observed[0].Err != nil {
+			want := quota.Observation{Caller: rig.caller(), Method: quota.Method{API: row.api, ID: quota.MethodBatch}, Cost: row.want}
+			if len(rig.observed) != 1 || rig.observed[0].Method != want.Method || rig.observed[0].Cost != want.Cost || rig.observed[0].Err != nil {
 				t.Errorf("observed %+v, want %+v", rig.observed, want)
 			}
 		})
@@ -315,7 +315,7 @@ func FuzzBatchCalls(f *testing.F) {
 			t.Errorf("%d calls of %q, asked for %q", len(calls), got, api)
 		}
 		for _, call := range calls {
-			if call.API != got || call.Method != "" && !strings.HasPrefix(call.Method, got+".") {
+			if call.API != got || call.ID != "" && !strings.HasPrefix(call.ID, got+".") {
 				t.Errorf("%+v in a batch of %s", call, got)
 			}
 		}

@@ -22,7 +22,7 @@ func TestOddCallersAreRefused(t *testing.T) {
 	url, calls := mailServer(t)
 	rdb := newClient(t, realRedis.Addr)
 	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
-	service := gmailClient(t, url, &quota.Transport{Ledger: ledger})
+	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	ctx := t.Context()
 	for _, user := range oddUsers {
 		for _, lane := range quota.Lanes {
@@ -65,7 +65,7 @@ func TestOddCallersAreRefused(t *testing.T) {
 func TestSpellingsOfOneUserShareAQuota(t *testing.T) {
 	url, _ := mailServer(t)
 	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 100_000)}}, 1)
-	service := gmailClient(t, url, &quota.Transport{Ledger: ledger})
+	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	for i, user := range []string{"zoe@example.com", "Zoe@example.com", "ZOE@EXAMPLE.COM", "zoe@example.COM"} {
 		c := quota.Caller{Project: "p", User: user, Lane: quota.Interactive}
 		if _, err := service.Users.Messages.Get("me", "1").Context(quota.WithCaller(t.Context(), c)).Do(); err != nil {

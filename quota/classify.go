@@ -36,23 +36,14 @@ type Refusal struct {
 }
 
 // Classify sorts an answer of Google's. Status is the HTTP status, header and
-// body those of the answer, now the local time. A success, or an error that is
-// not about quota, has ScopeNone.
+// body those of the answer, now the local time. Quota time runs scale times faster
+// than the clock: 1 outside of tests. A success, or an error that is not about quota,
+// has ScopeNone.
 //
 // Gmail's usual refusal is a 403 with the reason rateLimitExceeded, the status
 // PERMISSION_DENIED and no Retry-After (seen 2026-10; two of three without a
 // window_start_time either).
-func Classify(status int, header http.Header, body []byte, now time.Time) Refusal {
-	return classify(status, header, body, now, 1)
-}
-
-// Classify is the function of that name, with waits of a minute divided by the
-// ledger's scale.
-func (l *Ledger) Classify(status int, header http.Header, body []byte, now time.Time) Refusal {
-	return classify(status, header, body, now, l.scale)
-}
-
-func classify(status int, header http.Header, body []byte, now time.Time, scale int) Refusal {
+func Classify(status int, header http.Header, body []byte, now time.Time, scale int) Refusal {
 	if status != http.StatusForbidden && status != http.StatusTooManyRequests {
 		return Refusal{}
 	}

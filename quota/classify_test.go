@@ -101,7 +101,7 @@ func TestClassify(t *testing.T) {
 			if test.header == nil {
 				test.header = http.Header{}
 			}
-			got := quota.Classify(test.status, test.header, []byte(test.body), someDay)
+			got := quota.Classify(test.status, test.header, []byte(test.body), someDay, 1)
 			if got.Scope != quota.ScopeNone && got.Words == "" && strings.Contains(test.body, `"message":"`) {
 				t.Errorf("%+v does not say Google's words", got)
 			}
@@ -167,7 +167,7 @@ func TestClassifyCaptured(t *testing.T) {
 		for k, v := range capture.Header {
 			header.Set(k, v)
 		}
-		if got := quota.Classify(capture.Status, header, capture.Body, someDay); got.Scope != scope || scope != "" && got.Wait <= 0 {
+		if got := quota.Classify(capture.Status, header, capture.Body, someDay, 1); got.Scope != scope || scope != "" && got.Wait <= 0 {
 			t.Errorf("%s: got %+v, want scope %q and a wait", name, got, scope)
 		}
 	}

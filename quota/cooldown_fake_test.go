@@ -45,7 +45,7 @@ func newFleet(t *testing.T, o fakegoogle.Options, users ...string) *fleet {
 	base := &http.Transport{MaxIdleConnsPerHost: 100}
 	t.Cleanup(base.CloseIdleConnections)
 	f.service, err = gmail.NewService(t.Context(), option.WithEndpoint(url),
-		option.WithHTTPClient(&http.Client{Transport: addressed{&quota.Transport{Base: base, Ledger: f.ledger}}}))
+		option.WithHTTPClient(&http.Client{Transport: addressed{&quota.Transport{Base: base, Limiter: f.ledger, Scale: o.Scale}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

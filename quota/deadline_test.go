@@ -64,7 +64,7 @@ func TestWhatIsBelievedOfAMoment(t *testing.T) {
 			header := http.Header{}
 			header.Set("Retry-After", test.retryAfter)
 			header.Set("Date", test.date)
-			got := quota.Classify(429, header, []byte(test.body), someDay)
+			got := quota.Classify(429, header, []byte(test.body), someDay, 1)
 			if got.Wait != test.wait || got.Absurd != test.absurd {
 				t.Errorf("waits %s, absurd %v; want %s, %v", got.Wait, got.Absurd, test.wait, test.absurd)
 			}
@@ -75,17 +75,16 @@ func TestWhatIsBelievedOfAMoment(t *testing.T) {
 func TestTheDayEndsOnGooglesClock(t *testing.T) {
 	header := http.Header{"Date": {someDay.Add(2 * time.Hour).Format(http.TimeFormat)}}
 	body := []byte(`{"error":{"errors":[{"reason":"dailyLimitExceeded"}]}}`)
-	if got := quota.Classify(403, header, body, someDay); got.Wait != 10*time.Hour {
+	if got := quota.Classify(403, header, body, someDay, 1); got.Wait != 10*time.Hour {
 		t.Errorf("waits %s on a host that is two hours behind, want 10 h", got.Wait)
 	}
 	longest := time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC) // midnight of the day that has 25 hours
-	if got := quota.Classify(403, http.Header{}, body, longest); got.Wait != 25*time.Hour {
+	if got := quota.Classify(403, http.Header{}, body, longest, 1); got.Wait != 25*time.Hour {
 		t.Errorf("waits %s on the longest day, want 25 h", got.Wait)
 	}
 }
 
 func TestMinutesAreScaledAndHoursAreNot(t *testing.T) {
-	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 1000)}}, 10)
 	for body, want := range map[string]time.Duration{
 		`{"error":{"errors":[{"reason":"rateLimitExceeded"}]}}`:                                                             6500 * time.Millisecond,
 		`{"error":{"errors":[{"reason":"rateLimitExceeded"}],"details":[{"metadata":{"window_start_time":"1795982396"}}]}}`: 2 * time.Second,
@@ -93,7 +92,7 @@ func TestMinutesAreScaledAndHoursAreNot(t *testing.T) {
 		`{"error":{"message":"Too many concurrent requests for user."}}`:                                                    2 * time.Second,
 		`{"error":{"message":"Retry after x","status":"RESOURCE_EXHAUSTED"}}`:                                               15 * time.Minute,
 	} {
-		if got := ledger.Classify(429, http.Header{}, []byte(body), someDay); got.Wait != want {
+		if got := quota.Classify(429, http.Header{}, []byte(body), someDay, 10); got.Wait != want {
 			t.Errorf("%s waits %s at scale 10, want %s", body, got.Wait, want)
 		}
 	}
@@ -113,7 +112,7 @@ func FuzzClassify(f *testing.F) {
 		quota.ScopeBandwidth, quota.ScopeDay, quota.ScopeAbuse}
 	f.Fuzz(func(t *testing.T, status int, retryAfter, date, body string, now int64) {
 		header := http.Header{"Retry-After": {retryAfter}, "Date": {date}}
-		r := quota.Classify(status, header, []byte(body), time.Unix(now, 0))
+		r := quota.Classify(status, header, []byte(body), time.Unix(now, 0), 1)
 		if !slices.Contains(scopes, r.Scope) {
 			t.Fatalf("unknown scope %q", r.Scope)
 		}

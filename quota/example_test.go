@@ -59,7 +59,7 @@ func Example() {
 		}
 	}()
 	service, err := gmail.NewService(ctx,
-		option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Ledger: ledger}}),
+		option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Limiter: ledger}}),
 		option.WithEndpoint(server.URL)) // without it, Google's own
 	if err != nil {
 		log.Fatal(err)

@@ -322,7 +322,7 @@ func TestZeroOptionsLetPeopleGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	url, calls := mailServer(t)
-	service := gmailClient(t, url, &quota.Transport{Ledger: ledger})
+	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	read := func(lane quota.Lane) error {
 		_, err := service.Users.Messages.Get("me", "1").Context(quota.WithCaller(t.Context(), ann(lane))).Do()
 		return err

@@ -57,7 +57,7 @@ func TestGooglesCapIsFoundAndKept(t *testing.T) {
 		base := &http.Transport{MaxIdleConnsPerHost: goroutines}
 		t.Cleanup(base.CloseIdleConnections)
 		service, err := gmail.NewService(t.Context(), option.WithEndpoint(url), option.WithHTTPClient(&http.Client{
-			Transport: &quota.Transport{Base: base, Ledger: ledger}}))
+			Transport: &quota.Transport{Base: base, Limiter: ledger}}))
 		if err != nil {
 			t.Fatal(err)
 		}

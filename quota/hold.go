@@ -59,7 +59,7 @@ func (l *Ledger) hold(ctx context.Context, o order) (time.Time, error) {
 	} else if err := checkUser(o.caller.User); err != nil {
 		return time.Time{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	known := localHold{until: time.Now().Add(o.wait), learn: o.learn, about: o.about}
 	var until, before, now time.Time

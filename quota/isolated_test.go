@@ -16,7 +16,7 @@ var bare = map[quota.Scope]string{
 
 func refusedBy(t *testing.T, scope quota.Scope, now time.Time) quota.Refusal {
 	t.Helper()
-	r := quota.Classify(http.StatusTooManyRequests, http.Header{}, []byte(bare[scope]), now)
+	r := quota.Classify(http.StatusTooManyRequests, http.Header{}, []byte(bare[scope]), now, 1)
 	if r.Scope != scope {
 		t.Fatalf("%+v, want scope %s", r, scope)
 	}

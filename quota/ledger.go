@@ -83,6 +83,7 @@ type Ledger struct {
 	calls   *coalescer // nil: every call goes by itself
 	denials denials
 	flights *flights
+	queue   queue
 	journal *Journal
 	metrics *metrics
 	log     *zap.Logger
@@ -166,6 +167,9 @@ func NewLedger(o Options) (*Ledger, error) {
 	return l, nil
 }
 
+// Scale is by how much quota time runs faster than the clock; see [Options.Scale].
+func (l *Ledger) Scale() int { return l.scale }
+
 // Usage is how full a limit is for a caller.
 type Usage struct {
 	Limit   string `json:"limit"`
@@ -212,14 +216,14 @@ type ScopeState struct {
 
 // Cost returns what a call costs a project in units. A method that the price
 // list does not know costs as much as its dearest, and is counted in a metric.
-func (l *Ledger) Cost(project string, call Call) (int64, error) {
-	b, err := l.book(project, call.API)
+func (l *Ledger) Cost(project string, m Method) (int64, error) {
+	b, err := l.book(project, m.API)
 	if err != nil {
 		return 0, err
 	}
-	units, known := b.list.Cost(call.Method, call.Format)
+	units, known := b.list.Cost(m.ID, m.Format)
 	if !known {
-		l.metrics.unknownMethods.WithLabelValues(call.API).Inc()
+		l.metrics.unknownMethods.WithLabelValues(m.API).Inc()
 	}
 	return units, nil
 }

@@ -62,7 +62,7 @@ func newTraffic(t *testing.T, rdb redis.UniversalClient) *traffic {
 	}
 	tr := &traffic{fake: fake, id: fake.Mailbox(lossUser).Messages()[0].ID}
 	tr.service, err = gmail.NewService(t.Context(), option.WithEndpoint(url),
-		option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Ledger: ledger}}))
+		option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Limiter: ledger, Scale: lossScale}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 //go:embed methods.txt
 var methodTable string
 
-// Call is what a request asks of Google, as far as its price depends on it.
-type Call struct {
+// A Method is what a request asks of Google, as far as its price depends on it.
+type Method struct {
 	API    string // "gmail" or "calendar"; "" if neither
-	Method string // method id of the discovery document; "" if unknown
+	ID     string // of the discovery document; "" if unknown
 	Format string // the format parameter
 }
 
@@ -110,20 +110,20 @@ var apiRoots = []struct{ api, prefix string }{
 
 // Recognise tells which API method a request calls, by the paths of Google's
 // discovery documents (Gmail revision 20261106, Calendar revision 20261030).
-func Recognise(r *http.Request) Call {
+func Recognise(r *http.Request) Method {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	for _, root := range apiRoots {
 		at := strings.Index("/"+path, "/"+root.prefix)
 		if at < 0 {
 			continue
 		}
-		return Call{
+		return Method{
 			API:    root.api,
-			Method: apiMethods.root.find(r.Method, strings.Split(path[at:], "/")),
+			ID:     apiMethods.root.find(r.Method, strings.Split(path[at:], "/")),
 			Format: lastValue(r.URL, "format"),
 		}
 	}
-	return Call{}
+	return Method{}
 }
 
 // lastValue is the value of a query parameter, as Google reads it when it is

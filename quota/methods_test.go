@@ -76,8 +76,8 @@ func TestMethods(t *testing.T) {
 			}
 			for _, path := range paths {
 				r := &http.Request{Method: m.HTTPMethod, URL: fill(t, path)}
-				if got := quota.Recognise(r); got.Method != id {
-					t.Errorf("%s %s: recognised as %q, want %q", r.Method, r.URL, got.Method, id)
+				if got := quota.Recognise(r); got.ID != id {
+					t.Errorf("%s %s: recognised as %q, want %q", r.Method, r.URL, got.ID, id)
 				}
 			}
 			if !strings.Contains(quota.MethodTable, id+" ") {
@@ -103,8 +103,8 @@ func fill(t *testing.T, path string) *url.URL {
 }
 
 func TestRecogniseOthers(t *testing.T) {
-	for target, want := range map[string]quota.Call{
-		"GET /gmail/v1/users/me/messages/1?format=metadata&format=raw": {API: "gmail", Method: "gmail.users.messages.get", Format: "raw"},
+	for target, want := range map[string]quota.Method{
+		"GET /gmail/v1/users/me/messages/1?format=metadata&format=raw": {API: "gmail", ID: "gmail.users.messages.get", Format: "raw"},
 		"GET /gmail/v1/users/me/novelties":                             {API: "gmail"},
 		"PUT /gmail/v1/users/me/messages/1":                            {API: "gmail"},
 		"GET /token":                                                   {},

@@ -56,7 +56,7 @@ func newOutage(t *testing.T, rdb redis.UniversalClient) *outage {
 	ledger, _, _ := failOpen(t, rdb, ownPrefix(t), outageLimit, 1_200_000, outageScale)
 	o := &outage{fake: fake, id: fake.Mailbox(annPerson.User).Messages()[0].ID}
 	o.service, err = gmail.NewService(t.Context(), option.WithEndpoint(url),
-		option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Ledger: ledger}}))
+		option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Limiter: ledger, Scale: outageScale}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func spend() int {
 
 // fetch lists messages in the backfill lane, as fast as it is let.
 func fetch(ctx context.Context, s spender, ledger *quota.Ledger) int {
-	service, err := gmail.NewService(ctx, option.WithEndpoint(s.Google), option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Ledger: ledger}}))
+	service, err := gmail.NewService(ctx, option.WithEndpoint(s.Google), option.WithHTTPClient(&http.Client{Transport: &quota.Transport{Limiter: ledger, Scale: ledger.Scale()}}))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2

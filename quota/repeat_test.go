@@ -61,7 +61,7 @@ func TestRepeatsOverHTTP1AreCharged(t *testing.T) {
 			ledger := newLedger(t, newClient(t, realRedis.Addr), project, 1)
 			base := &http.Transport{}
 			t.Cleanup(base.CloseIdleConnections)
-			service := gmailClient(t, url, &quota.Transport{Base: base, Ledger: ledger})
+			service := gmailClient(t, url, &quota.Transport{Base: base, Limiter: ledger})
 			c := ann(tt.lane)
 			if tt.lane == quota.Backfill {
 				c.MaxWait = 100 * time.Millisecond
@@ -230,7 +230,7 @@ func TestRepeatsOverHTTP2AreCharged(t *testing.T) {
 				// There is room for four writes: the second call takes two of them.
 				ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 4*call.cost, 1_000_000)},
 					Lanes: map[quota.Lane]quota.LaneSettings{quota.Sync: {Ceiling: 1}, quota.Backfill: {Ceiling: 1}}}, 1)
-				client := &http.Client{Transport: &quota.Transport{Base: base, Ledger: ledger}}
+				client := &http.Client{Transport: &quota.Transport{Base: base, Limiter: ledger}}
 				c := ann(quota.Interactive)
 				ctx := quota.WithCaller(t.Context(), c)
 				for i := range 2 {

@@ -1,64 +1,72 @@
 package quota
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
 )
 
-// Transport charges every request to the ledger before it sends it: each page,
-// each retry, each attempt, and what net/http repeats by itself because a connection
-// broke. It recognises the API method by the request's path,
-// and charges a batch what its parts cost together; for whom and in which lane
-// comes from the request's context, see [WithCaller]. A request that does not fit
-// is not sent, and the error is the ledger's (see [Ledger.Take]); nor is a batch
-// that cannot be priced ([ErrBatch]). Through Google's client such errors are
-// found with [errors.As] and [errors.Is].
+// Transport asks a [Limiter] for leave before it sends a request: for each page,
+// each retry, each attempt, and for what net/http repeats by itself because a
+// connection broke. It recognises the API method by the request's path, and charges a
+// batch what its parts cost together. Whom it charges, and in which lane, comes from
+// the request's context; see [WithCaller]. A request that does not fit is not sent,
+// and the error is the limiter's (see [Limiter]); nor is a batch that cannot be priced
+// ([ErrBatch]). Through Google's client such errors are found with [errors.As] and
+// [errors.Is].
 //
-// A request has a place among those that its user has in flight ([Ledger.Depart])
-// until its answer's body was read to the end or closed, or its context has ended.
-// A batch has one, however many parts it has. An interactive request needs none
-// while Redis does not answer.
+// A request keeps its permit until its answer's body was read to the end or closed,
+// or its context has ended. A batch has one permit, however many parts it has.
 //
-// Transport reads Google's quota refusals, those of a batch's parts too, and tells
-// the ledger of them. The answer reaches the caller as it came. An answer that is
-// still compressed, because the caller asked for it so, is judged by its status.
+// Transport reads Google's quota refusals, those of a batch's parts too, and reports
+// them to the limiter. The caller gets the answer as it came. An answer that is still
+// compressed, because the caller asked for that, is judged by its status.
 //
-// Transport is safe for concurrent use. Ledger is required.
+// Transport is safe for concurrent use. Limiter is required.
 type Transport struct {
-	Base   http.RoundTripper // http.DefaultTransport if nil
-	Ledger *Ledger
+	Base    http.RoundTripper // http.DefaultTransport if nil
+	Limiter Limiter
+	Prices  Prices // the Limiter if nil, which must then be one, as a [*Ledger] is
 
-	// Observe, if set, is told of every request that was charged or refused. It
+	// Scale makes quota time run so many times faster, as it does for the limiter;
+	// 1 if zero.
+	Scale int
+	// Now is the local clock; [time.Now] if nil.
+	Now func() time.Time
+
+	// Observe, if set, is called with every request that was charged or refused. It
 	// must be quick and safe for concurrent use.
 	Observe func(Observation)
-
-	queue queue
 }
 
-var errNoLedger = errors.New("quota: a Transport without a Ledger; nothing was sent")
+var (
+	errNoLimiter = errors.New("quota: a Transport without a Limiter; nothing was sent")
+	errNoPrices  = errors.New("quota: a Transport without Prices; nothing was sent")
+)
 
-// Observation is what became of one request at the ledger.
+// Observation is what a limiter answered to one request.
 type Observation struct {
 	Caller Caller
-	Call   Call
+	Method Method // its ID is [MethodBatch] for a batch
 	Cost   int64
-	Waited time.Duration // in place, including the ledger's own answers
+	Waited time.Duration // for the limiter
 	Err    error         // nil: charged and sent
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	f := &trip{ledger: t.Ledger, ctx: r.Context()}
-	answered := false // then the answer's body gives the place back
+	x := &exchange{transport: t, ctx: r.Context()}
+	answered := false // then the end of the answer's body ends the exchange
 	defer func() {
 		if !answered {
-			f.end()
+			x.end()
 		}
 	}()
-	p, err := t.price(r, f)
+	p, err := t.price(r)
 	if err == nil {
-		err = t.charge(f, p)
+		x.call, x.method = p.call, p.method
+		err = x.acquire()
 	}
 	if (err != nil || p.send != r) && r.Body != nil {
 		r.Body.Close() // a RoundTripper closes the body, also on errors
@@ -70,9 +78,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	again := &repeats{charge: func() error { return t.charge(f, p) }}
-	send, end := again.watch(p.send)
-	f.done = end
+	again := &repeats{charge: x.again}
+	send, done := again.watch(p.send)
+	x.done = done
 	resp, err := base.RoundTrip(send)
 	if again.refused != nil {
 		err = again.refused
@@ -83,52 +91,41 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.receive(resp)
+	x.receive(resp)
 	answered = true
 	return resp, nil
 }
 
-// price finds what a request costs its caller.
-func (t *Transport) price(r *http.Request, f *trip) (priced, error) {
-	if t.Ledger == nil {
-		return priced{send: r}, errNoLedger
+// price finds whom a request is charged to, and what it costs.
+func (t *Transport) price(r *http.Request) (priced, error) {
+	none := priced{send: r}
+	if t.Limiter == nil {
+		return none, errNoLimiter
 	}
-	c, ok := CallerFrom(f.ctx)
+	prices := t.Prices
+	if prices == nil {
+		if own, ok := t.Limiter.(Prices); ok {
+			prices = own
+		} else {
+			return none, errNoPrices
+		}
+	}
+	c, ok := CallerFrom(r.Context())
 	if !ok {
-		return priced{send: r}, ErrNoCaller
+		return none, ErrNoCaller
 	}
 	if err := c.Validate(); err != nil {
-		return priced{send: r}, err
+		return none, err
 	}
 	c.User = lower(c.User)
-	p, err := t.Ledger.price(c.Project, r)
-	if err == nil {
-		f.features = p.features
-		f.charge, f.parts = Charge{Caller: c, API: p.call.API, Units: p.cost}, p.parts
-	}
-	return p, err
+	return price(prices, c, r)
 }
 
-// charge gets a request its place, if it has none, and its units: once for each time
-// that it is written. What it got is in f, also when it then fails.
-func (t *Transport) charge(f *trip, p priced) (err error) {
-	c := f.charge.Caller
-	f.charge.Units = p.cost
-	start := time.Now()
-	switch err = t.Ledger.open(f.ctx, c, p.call.API, p.cost, p.features); {
-	case err != nil:
-	case c.MaxWait > 0:
-		err = t.admitInLine(f)
-	default:
-		err = t.admitNow(f)
+func (t *Transport) now() time.Time {
+	if t.Now != nil {
+		return t.Now()
 	}
-	waited := time.Since(start)
-	if err == nil {
-		tally(f.ctx, p.cost)
-	}
-	t.Ledger.metrics.waits.WithLabelValues(string(c.Lane)).Observe(waited.Seconds())
-	if t.Observe != nil {
-		t.Observe(Observation{Caller: c, Call: p.call, Cost: p.cost, Waited: waited, Err: err})
-	}
-	return err
+	return time.Now()
 }
+
+func (t *Transport) scale() int { return cmp.Or(t.Scale, 1) }

@@ -40,7 +40,7 @@ func gmailClient(t *testing.T, url string, transport *quota.Transport) *gmail.Se
 func TestTransportChargesBeforeSending(t *testing.T) {
 	url, calls := mailServer(t)
 	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 60, 1000)}}, 1)
-	service := gmailClient(t, url, &quota.Transport{Ledger: ledger})
+	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}
 	ctx := quota.WithCaller(t.Context(), caller)
 
@@ -86,7 +86,7 @@ func TestTransportWaitsInLine(t *testing.T) {
 	ledger := newLedger(t, rdb, project, 1)
 	var asked, refused atomic.Int64
 	rdb.AddHook(countingHook{&asked})
-	transport := &quota.Transport{Ledger: ledger, Observe: func(o quota.Observation) {
+	transport := &quota.Transport{Limiter: ledger, Observe: func(o quota.Observation) {
 		if o.Err != nil {
 			refused.Add(1)
 		}
@@ -119,7 +119,7 @@ func TestTransportRefusesALongWait(t *testing.T) {
 	rdb := newClient(t, realRedis.Addr)
 	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 100000)},
 		Lanes: map[quota.Lane]quota.LaneSettings{quota.Backfill: {Ceiling: 1}}}, 1)
-	service := gmailClient(t, url, &quota.Transport{Ledger: ledger})
+	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	ctx := quota.WithCaller(t.Context(), quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Backfill, MaxWait: 500 * time.Millisecond})
 
 	var refused atomic.Int64
@@ -147,7 +147,7 @@ func TestTransportHonoursContextInLine(t *testing.T) {
 	url, calls := mailServer(t)
 	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 100000)},
 		Lanes: map[quota.Lane]quota.LaneSettings{quota.Backfill: {Ceiling: 1}}}, 1)
-	service := gmailClient(t, url, &quota.Transport{Ledger: ledger})
+	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Backfill, MaxWait: time.Hour}
 	for range 5 {
 		if _, err := service.Users.Messages.Get("me", "1").Format("raw").Context(quota.WithCaller(t.Context(), caller)).Do(); err != nil {

@@ -43,7 +43,7 @@ func newTripRig(t *testing.T, base http.RoundTripper) *tripRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rig.ledger, rig.tr = ledger, &quota.Transport{Base: base, Ledger: ledger}
+	rig.ledger, rig.tr = ledger, &quota.Transport{Base: base, Limiter: ledger}
 	return rig
 }
 

@@ -57,7 +57,7 @@ func TestACooldownIsSaid(t *testing.T) {
 				return l
 			}
 			first, second := ledger(zap.New(core), reg), ledger(nil, nil)
-			service := gmailClient(t, server.URL, &quota.Transport{Ledger: first})
+			service := gmailClient(t, server.URL, &quota.Transport{Limiter: first})
 			ctx := quota.WithCaller(t.Context(), ann(quota.Interactive))
 			done := make(chan error, 3)
 			for range 3 { // three on their way together
@@ -193,7 +193,7 @@ func TestARefusalOfAFeatureClosesThatOnly(t *testing.T) {
 					t.Fatal(err)
 				}
 				ledgers = append(ledgers, l)
-				services = append(services, gmailClient(t, server.URL, &quota.Transport{Ledger: l}))
+				services = append(services, gmailClient(t, server.URL, &quota.Transport{Limiter: l}))
 			}
 			if answer, ok := errors.AsType[*googleapi.Error](tt.first(services[0])); !ok || answer.Code != http.StatusTooManyRequests {
 				t.Fatalf("the refusal does not reach the caller: %v", answer)

@@ -45,7 +45,7 @@ type survey struct {
 
 // paid counts what a call costs.
 func (s *survey) paid(method, format string) {
-	units, err := s.Ledger.Cost(s.account.Project, quota.Call{API: "gmail", Method: "gmail.users." + method, Format: format})
+	units, err := s.Ledger.Cost(s.account.Project, quota.Method{API: "gmail", ID: "gmail.users." + method, Format: format})
 	if err == nil {
 		s.spent += units
 	}

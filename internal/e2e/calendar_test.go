@@ -479,7 +479,7 @@ func TestAFirstSyncLeavesPeopleTheirQuota(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var person sync.WaitGroup
 	edits, refused := 0, 0
-	client := &http.Client{Transport: &quota.Transport{Ledger: a.Ledger()}}
+	client := &http.Client{Transport: &quota.Transport{Limiter: a.Ledger()}}
 	defer client.CloseIdleConnections()
 	person.Go(func() {
 		for ctx.Err() == nil {

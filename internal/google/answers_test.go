@@ -43,7 +43,7 @@ func answerRows(now time.Time) []answerRow {
 		rate         = "rateLimitExceeded"
 		day          = 24 * 60 * 60 * 1000 // ms
 	)
-	untilDay := quota.Classify(403, http.Header{}, []byte(`{"error":{"errors":[{"reason":"dailyLimitExceeded"}]}}`), now).Wait
+	untilDay := quota.Classify(403, http.Header{}, []byte(`{"error":{"errors":[{"reason":"dailyLimitExceeded"}]}}`), now, 1).Wait
 	header := func(name, value string) map[string]string { return map[string]string{name: value} }
 	ahead := func(d time.Duration) string { return now.Add(d).UTC().Format("2006-01-02T15:04:05.000Z") }
 	return []answerRow{
@@ -129,7 +129,7 @@ func TestEveryAnswerThroughTheClient(t *testing.T) {
 				t.Errorf("class %s, reason %q, wait %s; want %s, %q, %s", call.Class, call.Reason, call.Wait, row.class, row.reason, row.wait)
 			}
 			answer, _ := errors.AsType[*googleapi.Error](err)
-			r := g.opts.Ledger.Classify(answer.Code, answer.Header, []byte(answer.Body), time.Now())
+			r := quota.Classify(answer.Code, answer.Header, []byte(answer.Body), time.Now(), g.opts.Ledger.Scale())
 			if r.Scope != row.scope || r.Absurd != row.absurd {
 				t.Errorf("scope %q, absurd %v; want %q, %v", r.Scope, r.Absurd, row.scope, row.absurd)
 			}

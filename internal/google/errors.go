@@ -84,7 +84,7 @@ func (g *Google) classifyAnswer(ctx context.Context, c call, answer *googleapi.E
 	if len(reasons) > 0 {
 		reason = reasons[0]
 	}
-	refusal := g.opts.Ledger.Classify(answer.Code, answer.Header, []byte(answer.Body), time.Now())
+	refusal := quota.Classify(answer.Code, answer.Header, []byte(answer.Body), time.Now(), g.opts.Ledger.Scale())
 	class, hint, wait, limit := jobs.ClassTransient, "", time.Duration(0), ""
 	switch {
 	case refusal.Scope != quota.ScopeNone:

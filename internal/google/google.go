@@ -127,7 +127,7 @@ func New(o Options) (*Google, error) {
 		g.base = newBase()
 	}
 	g.budget = newBudget(o.Budget, g.metrics)
-	g.charged = &quota.Transport{Base: bodyMeter{g.base}, Ledger: o.Ledger}
+	g.charged = &quota.Transport{Base: bodyMeter{g.base}, Limiter: o.Ledger, Scale: o.Ledger.Scale()}
 	if o.Endpoint != "" {
 		o.Log.Info("not using Google's own endpoint", zap.String("endpoint", host))
 	}

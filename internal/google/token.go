@@ -182,7 +182,7 @@ func sortTokenError(err error) *tokenError {
 	status := 0
 	if answer.Response != nil {
 		status = answer.Response.StatusCode
-		if r := quota.Classify(status, answer.Response.Header, answer.Body, time.Now()); r.Scope != quota.ScopeNone {
+		if r := quota.Classify(status, answer.Response.Header, answer.Body, time.Now(), 1); r.Scope != quota.ScopeNone {
 			return &tokenError{class: jobs.ClassQuota, reason: cmp.Or(r.Reason, "tokenEndpoint"), wait: r.Wait, err: err,
 				text: fmt.Sprintf("get an access token: HTTP %d from the token endpoint, for quota", status)}
 		}

@@ -38,7 +38,7 @@ type visit struct {
 func newPeople(s *site, scale int) *people {
 	p := &people{url: s.url, path: "/gmail/v1/users/me/messages?maxResults=10", scale: scale, denied: map[string]int64{}, conns: http.DefaultTransport.(*http.Transport).Clone()}
 	p.client = &http.Client{Timeout: 30 * time.Second,
-		Transport: &quota.Transport{Base: p.conns, Ledger: s.process.Ledger(), Observe: p.observe}}
+		Transport: &quota.Transport{Base: p.conns, Limiter: s.process.Ledger(), Scale: scale, Observe: p.observe}}
 	return p
 }
 

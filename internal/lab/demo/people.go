@@ -60,7 +60,7 @@ type People struct {
 
 func newPeople(url string, ledger *quota.Ledger, list *quota.PriceList, scale int) *people {
 	p := &people{list: list, scale: scale, conns: http.DefaultTransport.(*http.Transport).Clone()}
-	transport := &quota.Transport{Base: p.conns, Ledger: ledger, Observe: p.observe}
+	transport := &quota.Transport{Base: p.conns, Limiter: ledger, Scale: scale, Observe: p.observe}
 	// NewService fails only on options that contradict each other.
 	p.service, _ = gmail.NewService(context.Background(), option.WithEndpoint(url),
 		option.WithHTTPClient(&http.Client{Transport: bearer{transport}, Timeout: callBound}))

@@ -10,36 +10,37 @@ import (
 // maxAnswer is how much of an answer is read to find out what it refuses.
 const maxAnswer = 64 << 10
 
-// answerBody is the body of an answer as it came. The trip ends when it was read
+// answerBody is the body of an answer as it came. The exchange ends when it was read
 // to its end, failed, or was closed.
 type answerBody struct {
 	io.Reader
 	io.Closer
-	trip *trip
-	stop func() bool // the trip does not end with its context any more
+	exchange *exchange
+	stop     func() bool // the exchange no longer ends with its context
 }
 
-// receive looks at an answer, and lets its body end the trip.
-func (f *trip) receive(resp *http.Response) {
+// receive looks at an answer, and lets its body end the exchange.
+func (x *exchange) receive(resp *http.Response) {
+	x.answer.At = x.transport.now()
 	if resp.Body == nil || resp.Body == http.NoBody {
-		f.judge(resp.StatusCode, resp.Header, nil)
-		f.end()
+		x.judge(resp.StatusCode, resp.Header, nil)
+		x.end()
 		return
 	}
-	body := &answerBody{Reader: resp.Body, Closer: resp.Body, trip: f}
+	body := &answerBody{Reader: resp.Body, Closer: resp.Body, exchange: x}
 	switch {
 	case refuses(resp.StatusCode):
 		body.readRefusal(resp)
-	case f.parts > 0 && resp.Header.Get("Content-Encoding") == "":
+	case x.call.Weight > 0 && resp.Header.Get("Content-Encoding") == "":
 		date := resp.Header.Get("Date") // the parts' clock; they seldom say it themselves
-		f.reader = newPartReader(resp.Header.Get("Content-Type"), func(status int, header http.Header, body []byte) {
+		x.reader = newPartReader(resp.Header.Get("Content-Type"), func(status int, header http.Header, body []byte) {
 			if header.Get("Date") == "" {
 				header.Set("Date", date)
 			}
-			f.judge(status, header, body)
+			x.judge(status, header, body)
 		})
 	}
-	body.stop = context.AfterFunc(f.ctx, f.end)
+	body.stop = context.AfterFunc(x.ctx, x.end)
 	resp.Body = body
 }
 
@@ -52,7 +53,7 @@ func refuses(status int) bool {
 // the call is over.
 func (b *answerBody) readRefusal(resp *http.Response) {
 	start, err := io.ReadAll(io.LimitReader(b.Reader, maxAnswer))
-	b.trip.judge(resp.StatusCode, resp.Header, start)
+	b.exchange.judge(resp.StatusCode, resp.Header, start)
 	switch {
 	case err != nil:
 		b.Reader = io.MultiReader(bytes.NewReader(start), failing{err})
@@ -60,8 +61,8 @@ func (b *answerBody) readRefusal(resp *http.Response) {
 		b.Reader = io.MultiReader(bytes.NewReader(start), b.Reader)
 	default:
 		b.Reader = bytes.NewReader(start)
-		b.trip.got(start)
-		b.trip.end()
+		b.exchange.received(start)
+		b.exchange.end()
 	}
 }
 
@@ -73,7 +74,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // Read implements [io.Reader].
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
-	b.trip.got(p[:n])
+	b.exchange.received(p[:n])
 	if err != nil {
 		b.end()
 	}
@@ -88,5 +89,5 @@ func (b *answerBody) Close() error {
 
 func (b *answerBody) end() {
 	b.stop()
-	b.trip.end()
+	b.exchange.end()
 }
