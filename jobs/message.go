@@ -1,6 +1,12 @@
 package jobs
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Profile is what a mailbox says of itself.
 type Profile struct {
@@ -155,4 +161,12 @@ type Failure struct {
 	FirstAt  time.Time `json:"first_at"`
 	LastAt   time.Time `json:"last_at"`
 	GivenUp  bool      `json:"given_up"` // else the item will be tried again by itself
+}
+
+// CheckSum refuses what is not the sum of a body: a SHA-256 in lower-case hex.
+func CheckSum(sum string) error {
+	if len(sum) != hex.EncodedLen(sha256.Size) || strings.Trim(sum, "0123456789abcdef") != "" {
+		return fmt.Errorf("%q is not a SHA-256 in lower-case hex", sum)
+	}
+	return nil
 }

@@ -22,7 +22,7 @@ func (s *slice) fetchItem(ctx, calls context.Context, quit <-chan struct{}, item
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
 
-	var g got
+	var g fetched
 	err := s.call(calls, quit, func(calls context.Context) (err error) {
 		g, err = s.get(ctx, calls, item)
 		return err
@@ -30,24 +30,42 @@ func (s *slice) fetchItem(ctx, calls context.Context, quit <-chan struct{}, item
 	return s.becomes(ctx, calls, item, g, err)
 }
 
-// got is what a fetch brought.
-type got struct {
+// fetched is what a fetch brought.
+type fetched struct {
 	outcome jobs.Outcome
 	message *jobs.Message
-	unkept  error // of whoever should have kept it; the others are of no use then
+}
+
+// A storeError is an error of our own store or blob folder during a fetch, as opposed
+// to one of Google's.
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
+func isStoreError(err error) bool {
+	_, ok := errors.AsType[*storeError](err)
+	return ok
+}
+
+// storeFailed returns err as a [storeError]; nil stays nil.
+func storeFailed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &storeError{err}
 }
 
 // get fetches what the job wants next of an item.
-func (s *slice) get(ctx, calls context.Context, item jobs.Item) (got, error) {
+func (s *slice) get(ctx, calls context.Context, item jobs.Item) (fetched, error) {
 	switch f := s.job.Filter.Format; {
 	case s.oversize(item.Size): // nothing to ask for
-		return got{outcome: jobs.ItemOversize}, nil
+		return fetched{outcome: jobs.ItemOversize}, nil
 	case f == jobs.FormatFull:
-		return s.bringFull(ctx, calls, item.ID)
+		return s.fetchFull(ctx, calls, item.ID)
 	case f == jobs.FormatMetadataFirst && !item.Noted:
 		return s.note(calls, item.ID, 0)
 	}
-	g, err := s.bring(ctx, calls, item.ID)
+	g, err := s.fetchRaw(ctx, calls, item.ID)
 	if large, ok := errors.AsType[*oversizeError](err); ok {
 		return s.note(calls, item.ID, large.seen)
 	}
@@ -68,14 +86,14 @@ func (e *oversizeError) Error() string {
 
 // becomes says what becomes of an item whose fetch brought g or failed with err, or
 // how the slice ends.
-func (s *slice) becomes(ctx, calls context.Context, item jobs.Item, g got, err error) (*outcome, *ending) {
+func (s *slice) becomes(ctx, calls context.Context, item jobs.Item, g fetched, err error) (*outcome, *ending) {
 	switch {
-	case err == nil && g.unkept == nil:
+	case err == nil:
 		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: g.outcome, Message: g.message}}, nil
 	case ctx.Err() != nil:
 		return nil, &ending{how: lost, err: context.Cause(ctx)}
-	case g.unkept != nil:
-		return nil, breaks(fmt.Errorf("store the body of message %s of %s: %w", item.ID, s.job.Account, g.unkept))
+	case isStoreError(err):
+		return nil, breaks(fmt.Errorf("store the body of message %s of %s: %w", item.ID, s.job.Account, err))
 	case errors.Is(err, errOutside):
 		return &outcome{item: item, result: jobs.Result{ID: item.ID, Outcome: jobs.ItemSkipped}}, nil
 	case interrupted(calls), errors.Is(err, errNoTurn):
@@ -93,56 +111,53 @@ var errOutside = errors.New("the message is outside the job's filter")
 // errNoDate says that nobody can tell whether it is.
 var errNoDate = &jobs.CallError{Class: jobs.ClassItem, Reason: "noDate", Err: errors.New("the answer names no date")}
 
-// bring fetches a raw message and keeps its bytes as they come in. The error is an
+// fetchRaw fetches a raw message and stores its bytes as they come in. The error is an
 // [*oversizeError] once there are too many.
-func (s *slice) bring(ctx, calls context.Context, id string) (g got, err error) {
-	var fetched jobs.Fetched
-	in := &intake{most: s.job.Filter.MaxSize, bound: s.opts.MaxMessageBytes}
-	sum, unkept := s.opts.Store.PutBlob(ctx, func(w io.Writer) error {
-		in.to = w
-		if fetched, err = s.box.Fetch(calls, id, in); err == nil {
-			err = s.within(fetched, in.size)
-		}
-		return err
-	})
-	switch {
-	case in.err != nil:
-		return got{unkept: in.err}, nil
-	case err != nil:
-		return got{}, err
-	case unkept != nil:
-		return got{unkept: unkept}, nil
+func (s *slice) fetchRaw(ctx, calls context.Context, id string) (fetched, error) {
+	w := s.opts.Blobs.Create(ctx)
+	defer w.Close()
+	in := &intake{to: w, most: s.job.Filter.MaxSize, bound: s.opts.MaxMessageBytes}
+	f, err := s.box.Fetch(calls, id, in)
+	if err != nil {
+		return fetched{}, err
 	}
-	message := s.rowOf(id, fetched)
+	if err := s.within(f, in.size); err != nil {
+		return fetched{}, err
+	}
+	sum, err := w.Commit()
+	if err != nil {
+		return fetched{}, storeFailed(err)
+	}
+	message := s.rowOf(id, f)
 	message.Size, message.SHA256, message.ParseStatus = in.size, sum, jobs.Parsed
 	if message.Subject, err = s.parse(in.head); err != nil {
 		message.ParseStatus, message.ParseError = jobs.ParseFailed, clip(err.Error())
 	}
-	return got{outcome: jobs.ItemStored, message: message}, nil
+	return fetched{outcome: jobs.ItemStored, message: message}, nil
 }
 
 // note fetches a message's metadata. Seen is how many bytes the message is known to
 // have, at least.
-func (s *slice) note(calls context.Context, id string, seen int64) (got, error) {
+func (s *slice) note(calls context.Context, id string, seen int64) (fetched, error) {
 	f, err := s.box.Metadata(calls, id)
 	if err != nil {
-		return got{}, err
+		return fetched{}, err
 	}
 	return s.noted(f, seen)
 }
 
-func (s *slice) noted(f jobs.Fetched, seen int64) (got, error) {
+func (s *slice) noted(f jobs.Fetched, seen int64) (fetched, error) {
 	size := max(f.SizeEstimate, seen)
 	if err := s.within(f, size); err != nil {
-		return got{}, err
+		return fetched{}, err
 	}
 	message := s.rowOf(f.ID, f)
 	message.Size, message.Subject, message.ParseStatus = size, f.Subject, jobs.ParseLater
 	if s.oversize(size) {
 		message.ParseStatus = jobs.ParseNever
-		return got{outcome: jobs.ItemOversize, message: message}, nil
+		return fetched{outcome: jobs.ItemOversize, message: message}, nil
 	}
-	return got{outcome: jobs.ItemNoted, message: message}, nil
+	return fetched{outcome: jobs.ItemNoted, message: message}, nil
 }
 
 // within returns [errOutside] for a message that the job's filter does not let
@@ -169,12 +184,11 @@ func (s *slice) rowOf(id string, f jobs.Fetched) *jobs.Message {
 // intake passes a message on as it comes in, and keeps what the parser will see
 // of it.
 type intake struct {
-	to    io.Writer
-	most  int64 // bytes; a longer message is outside the filter; 0: any
-	bound int64 // bytes; a longer message is oversize; 0: any
+	to    io.Writer // its errors are a [storeError]
+	most  int64     // bytes; a longer message is outside the filter; 0: any
+	bound int64     // bytes; a longer message is oversize; 0: any
 	size  int64
 	head  []byte
-	err   error // of to
 }
 
 // Write implements [io.Writer].
@@ -190,10 +204,7 @@ func (in *intake) Write(p []byte) (int, error) {
 		in.head = append(in.head, p[:min(room, len(p))]...)
 	}
 	n, err := in.to.Write(p)
-	if err != nil {
-		in.err = err
-	}
-	return n, err
+	return n, storeFailed(err)
 }
 
 // parsedBytes is how much of a message is parsed. It bounds what parsers keep.

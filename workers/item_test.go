@@ -164,7 +164,7 @@ func TestAParserCanDoNoHarm(t *testing.T) {
 				if m.ParseStatus != tt.status || !strings.Contains(m.ParseError, tt.says) {
 					t.Errorf("parse status %s (%q), want %s (%q)", m.ParseStatus, m.ParseError, tt.status, tt.says)
 				}
-				if got := b.store.blobs[m.SHA256]; !strings.HasPrefix(got, "Subject: about m1") {
+				if got := b.blobs.body(m.SHA256); !strings.HasPrefix(got, "Subject: about m1") {
 					t.Errorf("blob = %q, want the message as it came", got)
 				}
 				if tt.name == "hangs" && testutil.ToFloat64(b.metrics.parseTimeouts) != 3 {
@@ -181,12 +181,7 @@ func TestAParserCanDoNoHarm(t *testing.T) {
 func TestABodyThatCannotBeStoredIsNotTheItemsFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 10})
-		b.store.hook = func(op string) error {
-			if op == "blob" {
-				return errors.New("no space left on device")
-			}
-			return nil
-		}
+		b.blobs.hook = func() error { return errors.New("no space left on device") }
 		parked := b.mustPark(b.ref)
 		if !strings.Contains(parked.For, "no space left on device") {
 			t.Errorf("parked for %q, want the store's error", parked.For)
@@ -195,7 +190,7 @@ func TestABodyThatCannotBeStoredIsNotTheItemsFault(t *testing.T) {
 		if row.Failures != 1 || row.Progress.Done() != 0 || b.store.jobs[b.ref.Job].items[0].Attempts != 0 {
 			t.Errorf("row = %+v, want one failure of the job and no attempt of an item", row)
 		}
-		b.store.hook = nil
+		b.blobs.hook = nil
 		if row := b.toEnd(); row.State != jobs.Completed || row.Progress.Stored != 10 {
 			t.Errorf("row at the end = %+v, want all 10", row)
 		}

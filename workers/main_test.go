@@ -57,7 +57,7 @@ func newPlant(t *testing.T, google Google, change ...func(*Options)) *plant {
 	t.Cleanup(func() { rdb.Close() })
 	o := Options{
 		Redis: rdb, QueuePrefix: fmt.Sprintf("%s-%d-", t.Name(), time.Now().UnixNano()), Lanes: []quota.Lane{quota.Backfill},
-		Store: newMemStore(), Google: google, Parser: subjectOf,
+		Store: newMemStore(), Blobs: &memBlobs{}, Google: google, Parser: subjectOf,
 		Log: zaptest.NewLogger(t), Registerer: prometheus.NewRegistry(),
 	}
 	for _, f := range change {

@@ -1,12 +1,9 @@
 package workers
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -22,9 +19,8 @@ type memStore struct {
 	mu       sync.Mutex
 	jobs     map[string]*memJob
 	messages map[string]jobs.Message // by account/id
-	blobs    map[string]string
-	writes   []string // the writes that succeeded, in order
-	batches  []int    // sizes of commits
+	writes   []string                // the writes that succeeded, in order
+	batches  []int                   // sizes of commits
 }
 
 type memJob struct {
@@ -41,7 +37,7 @@ type memItem struct {
 }
 
 func newMemStore() *memStore {
-	return &memStore{jobs: map[string]*memJob{}, messages: map[string]jobs.Message{}, blobs: map[string]string{}}
+	return &memStore{jobs: map[string]*memJob{}, messages: map[string]jobs.Message{}}
 }
 
 // start adds a job for an account and returns its first slice.
@@ -257,23 +253,6 @@ func (m *memStore) StoredID(_ context.Context, account string) (string, error) {
 		}
 	}
 	return "", jobs.ErrNotFound
-}
-
-func (m *memStore) PutBlob(ctx context.Context, fill func(io.Writer) error) (string, error) {
-	var raw bytes.Buffer
-	if err := fill(&raw); err != nil {
-		return "", err
-	}
-	if m.hook != nil {
-		if err := m.hook("blob"); err != nil {
-			return "", err
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	sum := fmt.Sprintf("%x", sha256.Sum256(raw.Bytes()))
-	m.blobs[sum] = raw.String()
-	return sum, nil
 }
 
 func (m *memStore) Commit(ctx context.Context, ref jobs.TaskRef, results []jobs.Result) (jobs.Job, error) {

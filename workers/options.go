@@ -14,7 +14,7 @@ import (
 	"headroom/quota"
 )
 
-// Options configures [New]. Redis, Store, Google, Parser, Log and Registerer
+// Options configures [New]. Redis, Store, Blobs, Google, Parser, Log and Registerer
 // are required; the rest has defaults.
 type Options struct {
 	// Redis is the queue's. It should outlast a restart of Redis by itself,
@@ -24,6 +24,7 @@ type Options struct {
 	Lanes       []quota.Lane // which lanes to serve; all if empty
 
 	Store  Store
+	Blobs  Blobs
 	Google Google
 	Parser Parser
 
@@ -79,6 +80,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	require(o.Redis != nil, "Redis")
 	require(o.Store != nil, "Store")
+	require(o.Blobs != nil, "Blobs")
 	require(o.Google != nil, "Google")
 	require(o.Parser != nil, "Parser")
 	require(o.Log != nil, "Log")

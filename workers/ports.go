@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"headroom/internal/blob"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -51,9 +52,6 @@ type Store interface {
 	// StoredID returns the id of a message of the account that is stored, if
 	// it can each time another, or jobs.ErrNotFound.
 	StoredID(ctx context.Context, account string) (string, error)
-	// PutBlob keeps what fill writes and returns its SHA-256 in lower-case hex.
-	// When fill fails it keeps nothing and returns fill's error as it is.
-	PutBlob(ctx context.Context, fill func(io.Writer) error) (string, error)
 	// ThreadItems returns up to limit pending items of a thread that were neither
 	// tried nor noted.
 	ThreadItems(ctx context.Context, ref jobs.TaskRef, thread string, limit int) ([]jobs.Item, error)
@@ -83,6 +81,12 @@ type Store interface {
 
 	// Account returns an account, or jobs.ErrNotFound.
 	Account(ctx context.Context, email string) (jobs.Account, error)
+}
+
+// Blobs keeps the bodies of messages and attachments; in production a [blob.Folder].
+type Blobs interface {
+	// Create returns a writer for one body.
+	Create(ctx context.Context) blob.Writer
 }
 
 // Google opens mailboxes.

@@ -40,6 +40,7 @@ type rig struct {
 	*handler
 	t     *testing.T
 	store *memStore
+	blobs *memBlobs
 	box   *memMailbox
 	queue *puts
 	stop  chan struct{}
@@ -52,9 +53,9 @@ func subjectOf(raw []byte) (string, error) {
 
 func newRig(t *testing.T, box *memMailbox, change ...func(*Options)) *rig {
 	t.Helper()
-	b := &rig{t: t, store: newMemStore(), box: box, queue: &puts{}, stop: make(chan struct{})}
+	b := &rig{t: t, store: newMemStore(), blobs: &memBlobs{}, box: box, queue: &puts{}, stop: make(chan struct{})}
 	b.ref = b.store.start(ann)
-	o := Options{Store: b.store, Google: box, Parser: subjectOf, Log: zap.NewNop(), Registerer: prometheus.NewRegistry()}
+	o := Options{Store: b.store, Blobs: b.blobs, Google: box, Parser: subjectOf, Log: zap.NewNop(), Registerer: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&o)
 	}

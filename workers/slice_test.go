@@ -355,6 +355,7 @@ func TestAPanicIsAFailureAndHarmsNobody(t *testing.T) {
 					return nil
 				}
 				b.store.hook = boom
+				b.blobs.hook = func() error { return boom("blob") }
 				b.box.fault = func(call string, _ int) error { return boom(call) }
 				err := b.slice(b.ref)
 				switch where {

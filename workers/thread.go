@@ -115,7 +115,7 @@ func (s *slice) fetchThread(ctx, calls context.Context, quit <-chan struct{}, th
 
 // keep is what becomes of an item that came with its thread.
 func (s *slice) keep(ctx, calls context.Context, item jobs.Item, f jobs.Fetched) (*outcome, *ending) {
-	var g got
+	var g fetched
 	var err error
 	if s.job.Filter.Format == jobs.FormatFull {
 		g, err = s.keepFull(ctx, calls, f)

@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"headroom/internal/app"
 	"headroom/internal/export"
 	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
@@ -79,7 +80,11 @@ or settings, 130 interrupted.`,
 				return usagef("the mbox goes to stdout; leave out --json")
 			}
 			return withAccount(cmd, g, args[0], func(ctx context.Context, s *sqlite.Store, account jobs.Account) error {
-				o := export.Options{Source: s, Account: account.Email, Filter: filter}
+				cfg, err := g.load()
+				if err != nil {
+					return err
+				}
+				o := export.Options{Source: s, Bodies: app.Blobs(cfg), Account: account.Email, Filter: filter}
 				bars := term.NewBars(cmd.ErrOrStderr())
 				if bars != nil {
 					n, _, err := s.CountFound(ctx, account.Email, filter)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"headroom/internal/blob"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
@@ -28,7 +29,7 @@ func (s site) keep(texts ...string) {
 	if r := s.headroom("account", "add", "ann@example.com", "--project", "main"); r.code != 0 {
 		s.t.Fatalf("account add = %+v", r)
 	}
-	db, err := sqlite.Open(ctx, sqlite.Options{Path: s.dir + "/data/headroom.db", Blobs: s.dir + "/data/blobs"})
+	db, err := sqlite.Open(ctx, sqlite.Options{Path: s.dir + "/data/headroom.db"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -50,7 +51,11 @@ func (s site) keep(texts ...string) {
 		if i%2 == 0 {
 			m.Labels = append(m.Labels, "INBOX")
 		}
-		if m.SHA256, err = db.PutBlob(ctx, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+		w := blob.At(s.dir + "/data/blobs").Create(ctx)
+		if _, err := io.WriteString(w, text); err != nil {
+			s.t.Fatal(err)
+		}
+		if m.SHA256, err = w.Commit(); err != nil {
 			s.t.Fatal(err)
 		}
 		if text == "" {

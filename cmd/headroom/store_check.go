@@ -71,7 +71,7 @@ func storeVerdict(c app.StoreCheck) error {
 }
 
 func printStoreCheck(cmd *cobra.Command, c app.StoreCheck) {
-	list := func(what string, all []sqlite.LostBody) {
+	list := func(what string, all []sqlite.Body) {
 		for _, b := range all {
 			part := ""
 			if b.Part != "" {

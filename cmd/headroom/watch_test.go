@@ -26,7 +26,7 @@ func newWorked(t *testing.T) worked {
 	if r := s.headroom("backfill", "start", "ann@example.com"); r.code != 0 {
 		t.Fatalf("backfill start = %+v", r)
 	}
-	opened, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(s.dir, "data", "headroom.db"), Blobs: filepath.Join(s.dir, "data", "blobs")})
+	opened, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(s.dir, "data", "headroom.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

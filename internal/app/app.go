@@ -21,6 +21,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/api"
+	"headroom/internal/blob"
 	"headroom/internal/google"
 	"headroom/internal/queueowner"
 	"headroom/internal/redisconn"
@@ -161,7 +162,7 @@ func (a *App) assemble(ctx context.Context) error {
 	if err := a.addWeb(ctx); err != nil {
 		return err
 	}
-	if a.store, err = sqlite.Open(ctx, storeOptions(a.cfg, a.opts.Log)); err != nil {
+	if a.store, err = makeStore(ctx, a.cfg, a.opts.Log); err != nil {
 		return err
 	}
 	a.undo.add("close store", a.store.Close)
@@ -283,7 +284,7 @@ func (a *App) addWorkers(gmail *google.Google) error {
 	}
 	workers, err := workers.New(workers.Options{
 		Redis: a.redis.Queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
-		Store: a.store, Google: mailboxes{gmail}, Parser: google.Parse,
+		Store: a.store, Blobs: Blobs(a.cfg), Google: mailboxes{gmail}, Parser: google.Parse,
 		Calendars: calendars{gmail}, CalendarStore: a.store, Watching: a.watching(),
 		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease, Scale: a.cfg.Scale,
 		PricesFunc: func(project string) *quota.PriceList { return gmailList(projects[project]) }, MaxMessageBytes: int64(w.MaxMessageBytes),
@@ -329,6 +330,9 @@ func (a *App) Addr() net.Addr { return a.addr }
 
 // Store is the open store.
 func (a *App) Store() *sqlite.Store { return a.store }
+
+// Blobs returns the bodies of the stored messages, valid until the process ends.
+func (a *App) Blobs() *blob.Folder { return Blobs(a.cfg) }
 
 // Ledger is the process' ledger, for callers of their own beside the workers.
 func (a *App) Ledger() *quota.Ledger { return a.ledger }

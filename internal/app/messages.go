@@ -56,7 +56,7 @@ func OpenMessage(ctx context.Context, cfg config.Config, s *sqlite.Store, email,
 		}
 		return jobs.Message{}, nil, missing("of message %q of %s no body is stored; headroom backfill show %s says whether it comes yet", id, m.Account, m.Account)
 	}
-	raw, err := s.Blob(ctx, m.SHA256)
+	raw, err := Blobs(cfg).Open(ctx, m.SHA256)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return jobs.Message{}, nil, missing("the body of message %q of %s is missing in the blob folder (%s); run: headroom store check --repair", id, m.Account, m.SHA256)
 	}
@@ -72,10 +72,10 @@ func OpenFull(ctx context.Context, cfg config.Config, s *sqlite.Store, email, id
 		return nil, err
 	}
 	if part != "" {
-		_, content, err := openAttachment(ctx, s, m, part)
+		_, content, err := openAttachment(ctx, cfg, m, part)
 		return content, err
 	}
-	return openPart(ctx, s, m, m.FullSHA256)
+	return openPart(ctx, cfg, m, m.FullSHA256)
 }
 
 // StoredAttachments lists the attachments of a message that is stored in format full.
@@ -91,7 +91,7 @@ func OpenAttachment(ctx context.Context, cfg config.Config, s *sqlite.Store, ema
 	if err != nil {
 		return jobs.Attachment{}, nil, err
 	}
-	return openAttachment(ctx, s, m, part)
+	return openAttachment(ctx, cfg, m, part)
 }
 
 // fullMessage is a message that is stored in format full.
@@ -103,17 +103,17 @@ func fullMessage(ctx context.Context, cfg config.Config, s *sqlite.Store, email,
 	return m, err
 }
 
-func openAttachment(ctx context.Context, s *sqlite.Store, m jobs.Message, part string) (jobs.Attachment, io.ReadCloser, error) {
+func openAttachment(ctx context.Context, cfg config.Config, m jobs.Message, part string) (jobs.Attachment, io.ReadCloser, error) {
 	i := slices.IndexFunc(m.Attachments, func(a jobs.Attachment) bool { return a.Part == part })
 	if i < 0 {
 		return jobs.Attachment{}, nil, missing("message %q of %s has no attachment that is part %s; headroom messages get %s %s names those it has", m.ID, m.Account, part, m.Account, m.ID)
 	}
-	content, err := openPart(ctx, s, m, m.Attachments[i].SHA256)
+	content, err := openPart(ctx, cfg, m, m.Attachments[i].SHA256)
 	return m.Attachments[i], content, err
 }
 
-func openPart(ctx context.Context, s *sqlite.Store, m jobs.Message, sum string) (io.ReadCloser, error) {
-	content, err := s.Blob(ctx, sum)
+func openPart(ctx context.Context, cfg config.Config, m jobs.Message, sum string) (io.ReadCloser, error) {
+	content, err := Blobs(cfg).Open(ctx, sum)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return nil, missing("the content of message %q of %s is missing in the blob folder (%s); run: headroom store check --repair", m.ID, m.Account, sum)
 	}

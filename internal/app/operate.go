@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -17,26 +16,6 @@ import (
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
-
-func storeOptions(cfg config.Config, log *zap.Logger) sqlite.Options {
-	return sqlite.Options{Path: cfg.Store.Path, Blobs: cfg.Store.Blobs, Log: log, Watched: watched(cfg)}
-}
-
-// ErrNoStore says that the store's file does not exist yet.
-var ErrNoStore = errors.New("nothing has been stored yet")
-
-// OpenStore opens the store for commands that store no messages, and makes
-// neither a store nor a folder: the error is [ErrNoStore] where there is none.
-// Close it when done.
-func OpenStore(ctx context.Context, cfg config.Config, log *zap.Logger) (*sqlite.Store, error) {
-	o := storeOptions(cfg, log)
-	o.Existing = true
-	s, err := sqlite.Open(ctx, o)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: no file %s; add an account first, or set store.path (HEADROOM_STORE_PATH)", ErrNoStore, cfg.Store.Path)
-	}
-	return s, err
-}
 
 // AddAccount stores an account, making the store where there is none. The error
 // is [jobs.ErrExists] when the account is there already.
@@ -56,7 +35,7 @@ func AddAccountAs(ctx context.Context, cfg config.Config, email, project string,
 	if err := knownProject(cfg, project); err != nil {
 		return jobs.Account{}, err
 	}
-	s, err := sqlite.Open(ctx, storeOptions(cfg, log))
+	s, err := makeStore(ctx, cfg, log)
 	if err != nil {
 		return jobs.Account{}, err
 	}

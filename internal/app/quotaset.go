@@ -93,7 +93,7 @@ func SetQuota(ctx context.Context, cfg config.Config, r QuotaRequest, log *zap.L
 // write makes the change in the store, for all APIs or none.
 func (r QuotaRequest) write(ctx context.Context, cfg config.Config, ledger *quota.Ledger, scope QuotaScope, apis []string,
 	known map[string]uint32, log *zap.Logger) (all []QuotaAPISet, err error) {
-	s, err := sqlite.Open(ctx, storeOptions(cfg, log))
+	s, err := makeStore(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}

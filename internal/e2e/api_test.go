@@ -18,6 +18,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/blob"
 	"headroom/internal/lab/localredis"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
@@ -28,6 +29,7 @@ type served struct {
 	t     *testing.T
 	base  string // http://host:port/api/v1
 	store *sqlite.Store
+	blobs *blob.Folder
 	redis *localredis.Server
 }
 
@@ -64,7 +66,7 @@ func serve(t *testing.T, change func(*config.Config)) *served {
 			t.Errorf("Run = %v", err)
 		}
 	})
-	return &served{t, "http://" + a.Addr().String() + "/api/v1", a.Store(), redis}
+	return &served{t, "http://" + a.Addr().String() + "/api/v1", a.Store(), a.Blobs(), redis}
 }
 
 // answer is what came back.
@@ -299,7 +301,10 @@ func (s *served) keep(raw ...string) jobs.Job {
 	listed := jobs.Page{IDs: []string{"bad"}}
 	results := []jobs.Result{{ID: "bad", Outcome: jobs.ItemFailed, Failure: &jobs.Failure{ID: "bad", Phase: "fetch", Class: jobs.ClassItem, Reason: "badRequest", Attempts: 1}}}
 	for i, text := range raw {
-		sha, err := s.store.PutBlob(ctx, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		w := s.blobs.Create(ctx)
+		_, err := io.WriteString(w, text)
+		must(err)
+		sha, err := w.Commit()
 		must(err)
 		id := fmt.Sprint("m", i)
 		listed.IDs = append(listed.IDs, id)

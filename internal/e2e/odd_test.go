@@ -235,7 +235,7 @@ func TestFiltersAreExact(t *testing.T) {
 				}
 				want++
 				m, err := s.Message(t.Context(), ann, id)
-				if err != nil || m.SHA256 == "" || r.hash(s, m) != m.SHA256 {
+				if err != nil || m.SHA256 == "" || r.hash(m) != m.SHA256 {
 					t.Errorf("message %d: %+v, %v, want it stored", i, m, err)
 				}
 			}

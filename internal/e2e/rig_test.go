@@ -222,7 +222,7 @@ func (r *rig) arrived(s *sqlite.Store) {
 		}
 		for _, m := range page {
 			after = m.ID
-			got[m.ID] = r.hash(s, m)
+			got[m.ID] = r.hash(m)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -231,9 +231,9 @@ func (r *rig) arrived(s *sqlite.Store) {
 }
 
 // hash reads a message's blob, whose name is the hash of its content.
-func (r *rig) hash(s *sqlite.Store, m jobs.Message) string {
+func (r *rig) hash(m jobs.Message) string {
 	r.t.Helper()
-	blob, err := s.Blob(r.t.Context(), m.SHA256)
+	blob, err := app.Blobs(r.cfg).Open(r.t.Context(), m.SHA256)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -19,13 +19,19 @@ import (
 type Source interface {
 	// FindMessages lists messages by id, from those after afterID.
 	FindMessages(ctx context.Context, account string, f jobs.MessageFilter, afterID string, limit int) ([]jobs.Message, error)
-	// Blob opens a raw message, or returns [jobs.ErrNotFound].
-	Blob(ctx context.Context, sha string) (io.ReadCloser, error)
 }
 
-// Options says what to export. Source and Account are required.
+// Bodies is where their raw bytes are.
+type Bodies interface {
+	// Open opens a raw message. The error is [jobs.ErrNotFound] if there is none, and
+	// [jobs.ErrDamaged] if its bytes are not those that were stored.
+	Open(ctx context.Context, sum string) (io.ReadCloser, error)
+}
+
+// Options says what to export. Source, Bodies and Account are required.
 type Options struct {
 	Source   Source
+	Bodies   Bodies
 	Account  string
 	Filter   jobs.MessageFilter
 	DoneFunc func(bytes int64) // called after each message with its size, if set
@@ -57,7 +63,7 @@ func (l *Left) add(id string) {
 }
 
 // each hands over all messages in the order of their ids, the raw bytes with them.
-// Those that the source finds damaged are left out.
+// Damaged messages are left out.
 func (o Options) each(ctx context.Context, write func(m jobs.Message, raw io.Reader) error) (Result, error) {
 	r := Result{Missing: Left{IDs: []string{}}, Damaged: Left{IDs: []string{}}}
 	for after := ""; ; {
@@ -88,7 +94,7 @@ func (o Options) one(ctx context.Context, r *Result, m jobs.Message, write func(
 		r.Missing.add(m.ID)
 		return ctx.Err()
 	}
-	raw, err := o.Source.Blob(ctx, m.SHA256)
+	raw, err := o.Bodies.Open(ctx, m.SHA256)
 	if errors.Is(err, jobs.ErrNotFound) {
 		r.Missing.add(m.ID)
 		return nil

@@ -18,8 +18,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headroom/internal/blob"
 	"headroom/internal/export"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/private"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -55,13 +57,21 @@ func stored(t *testing.T, raw map[string]string) mailbox {
 	if job, err = s.Claim(ctx, job.Ref(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
+	bodies := blob.At(filepath.Join(dir, "blobs"))
+	if err := bodies.Make(new(private.Trail)); err != nil {
+		t.Fatal(err)
+	}
 	ids := slices.Sorted(maps.Keys(raw))
 	if _, err := s.AddListed(ctx, job.Ref(), jobs.Page{IDs: ids}); err != nil {
 		t.Fatal(err)
 	}
 	var results []jobs.Result
 	for i, id := range ids {
-		sha, err := s.PutBlob(ctx, func(w io.Writer) error { _, err := io.WriteString(w, raw[id]); return err })
+		w := bodies.Create(ctx)
+		if _, err := io.WriteString(w, raw[id]); err != nil {
+			t.Fatal(err)
+		}
+		sha, err := w.Commit()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +83,7 @@ func stored(t *testing.T, raw map[string]string) mailbox {
 	if _, err := s.Commit(ctx, job.Ref(), results); err != nil {
 		t.Fatal(err)
 	}
-	return mailbox{export.Options{Source: s, Account: ann}, s, filepath.Join(dir, "blobs")}
+	return mailbox{export.Options{Source: s, Bodies: bodies, Account: ann}, s, filepath.Join(dir, "blobs")}
 }
 
 // nasty are messages that are hard to bring through an mbox.

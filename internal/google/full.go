@@ -142,7 +142,6 @@ func (m *Mailbox) Attachment(ctx context.Context, message string, a jobs.Attachm
 	metered, ticket := m.google.budget.withTicket(ctx, counted)
 	defer ticket.release()
 	ticket.field = "data"
-	var sunk *sinkError
 	err = m.do(metered, callAttachment, func(ctx context.Context) error {
 		if message == "" || a.ID == "" {
 			return errNoID
@@ -150,10 +149,6 @@ func (m *Mailbox) Attachment(ctx context.Context, message string, a jobs.Attachm
 		var answer body
 		_, err := m.object(ctx, callAttachment, "messages/{message}/attachments/{id}", map[string]string{"message": message, "id": a.ID},
 			url.Values{"fields": {attachmentFields}}, &answer, "data")
-		if s, ok := errors.AsType[*sinkError](err); ok {
-			sunk = s
-			return nil // Google has answered as it should
-		}
 		if err != nil {
 			return err
 		}
@@ -164,11 +159,8 @@ func (m *Mailbox) Attachment(ctx context.Context, message string, a jobs.Attachm
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
-	case sunk != nil:
-		return 0, sunk.err
 	}
 	m.google.metrics.fetchBytes.Add(float64(counted.n))
 	return counted.n, nil

@@ -132,16 +132,11 @@ func (m *Mailbox) Fetch(ctx context.Context, id string, raw io.Writer) (jobs.Fet
 	metered, ticket := m.google.budget.withTicket(ctx, counted)
 	defer ticket.release()
 	var fetched jobs.Fetched
-	var sunk *sinkError
 	err := m.do(metered, callGet, func(ctx context.Context) error {
 		if id == "" {
 			return errNoID // its path would be that of the listing
 		}
 		message, odd, err := m.message(ctx, id, url.Values{"format": {"raw"}, "fields": {messageFields}})
-		if s, ok := errors.AsType[*sinkError](err); ok {
-			sunk = s
-			return nil // Google has answered as it should
-		}
 		if err != nil {
 			return err
 		}
@@ -155,11 +150,8 @@ func (m *Mailbox) Fetch(ctx context.Context, id string, raw io.Writer) (jobs.Fet
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return jobs.Fetched{}, err
-	case sunk != nil:
-		return jobs.Fetched{}, sunk.err
 	}
 	m.google.metrics.fetchBytes.Add(float64(counted.n))
 	return fetched, nil
@@ -202,7 +194,9 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// do makes one call under its bounds, counts it and says what its error means.
+// do makes one call under its bounds, counts it and classifies its error. An error of
+// the writer that takes a message is no error of the call: Google has answered as it
+// should. It comes back as it is.
 func (m *Mailbox) do(ctx context.Context, c call, send func(context.Context) error) error {
 	start := time.Now()
 	ctx = quota.WithCaller(ctx, m.caller)
@@ -212,10 +206,18 @@ func (m *Mailbox) do(ctx context.Context, c call, send func(context.Context) err
 	}
 	bounded, cancel := context.WithTimeout(ctx, bound+m.caller.MaxWait)
 	defer cancel()
+	var sink *sinkError
 	err := m.google.through(bounded, gateKey{project: m.caller.Project, before: beforeGmail}, c, func() error {
-		return m.google.classify(ctx, c, send(bounded))
+		err := send(bounded)
+		if errors.As(err, &sink) {
+			return nil
+		}
+		return m.google.classify(ctx, c, err)
 	})
 	m.google.metrics.seconds.WithLabelValues(c.method()).Observe(time.Since(start).Seconds())
 	m.google.metrics.calls.WithLabelValues(c.method(), outcome(err)).Inc()
+	if err == nil && sink != nil {
+		return sink.err
+	}
 	return err
 }

@@ -17,7 +17,7 @@ const (
 
 var errTwoRaws = errors.New("the answer holds two raw messages")
 
-// A sinkError is the error of whom a message was written to. It is not Google's.
+// A sinkError is the error of the writer that takes a message. It is not Google's.
 type sinkError struct{ err error }
 
 func (e *sinkError) Error() string { return e.err.Error() }

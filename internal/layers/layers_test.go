@@ -24,6 +24,7 @@ var may = map[string][]string{
 	"internal/lab/bench":      anything,
 	"internal/lab/cli":        anything, // the commands of the laboratory assemble it
 	"internal/lab/demo":       anything,
+	"internal/blob":           {"internal/private", "jobs"}, // its files are private; the errors of a missing body and a full disk are jobs'
 	"internal/deploytest":     nil,
 	"internal/e2e":            anything, // runs whole processes
 	"internal/export":         {"internal/agenda", "jobs"},
@@ -32,6 +33,7 @@ var may = map[string][]string{
 	"internal/layers":         nil,
 	"internal/lenient":        nil,
 	"internal/lab/localredis": nil,
+	"internal/private":        nil, // knows modes, not what the files hold
 	"internal/push":           {"jobs"},
 	"internal/queueowner":     {"config", "internal/redisconn", "internal/store/sqlite", "jobs", "quota"}, // the store's id against that in Redis
 	"internal/redisconn":      {"config", "quota"},                                                        // the URL of the settings, and what the ledger asks of a Redis
@@ -41,7 +43,7 @@ var may = map[string][]string{
 	"jobs":                    nil,
 	"quota":                   nil,
 	"scheduler":               {"jobs"},
-	"workers":                 {"jobs", "quota"},
+	"workers":                 {"internal/blob", "jobs", "quota"}, // blob: the writer of one body
 
 	// The conformance suite of stores and the store of tests.
 	"internal/store/memstore":  {"jobs"}, // keeps what jobs decides, and logs nothing

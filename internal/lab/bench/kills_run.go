@@ -178,7 +178,7 @@ func (m massacre) compare(ctx context.Context, s *site, account string) error {
 }
 
 func hashOf(ctx context.Context, s *site, message jobs.Message) (string, error) {
-	blob, err := s.process.Store().Blob(ctx, message.SHA256)
+	blob, err := s.process.Blobs().Open(ctx, message.SHA256)
 	if err != nil {
 		return "", err
 	}

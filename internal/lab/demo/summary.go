@@ -150,7 +150,7 @@ func (d *demo) identical(ctx context.Context, m dealtMessage) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	blob, err := d.process.Store().Blob(ctx, row.SHA256)
+	blob, err := d.process.Blobs().Open(ctx, row.SHA256)
 	if err != nil {
 		return false, err
 	}

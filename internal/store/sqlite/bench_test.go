@@ -50,13 +50,3 @@ func BenchmarkNextItems(b *testing.B) {
 		}
 	}
 }
-
-// BenchmarkPutBlob stores different messages of 20 kB, down to the disk.
-func BenchmarkPutBlob(b *testing.B) {
-	s := fresh(b)
-	raw := make([]byte, 20_000)
-	for i := range b.N {
-		raw[0], raw[1], raw[2] = byte(i), byte(i>>8), byte(i>>16)
-		must[string](b)(putBlob(b.Context(), s, raw))
-	}
-}

@@ -53,9 +53,9 @@ func valid(res jobs.Result) error {
 			return fmt.Errorf("item %q is stored as message %q", res.ID, res.Message.ID)
 		}
 		if res.Message.FullSHA256 != "" {
-			return validHash(res.Message.FullSHA256)
+			return jobs.CheckSum(res.Message.FullSHA256)
 		}
-		return validHash(res.Message.SHA256)
+		return jobs.CheckSum(res.Message.SHA256)
 	case jobs.ItemNoted:
 		if res.Message == nil || res.Message.ID != res.ID {
 			return fmt.Errorf("item %q is noted without its message", res.ID)

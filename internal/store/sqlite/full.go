@@ -41,7 +41,7 @@ const upsertAttachment = `INSERT INTO attachments (account, message, part, filen
 // recorded before the message is, so that whoever has to get the message again
 // need not get the attachment.
 func (s *Store) SaveAttachment(ctx context.Context, ref jobs.TaskRef, message string, a jobs.Attachment) error {
-	if err := validHash(a.SHA256); err != nil {
+	if err := jobs.CheckSum(a.SHA256); err != nil {
 		return fmt.Errorf("save attachment %s of message %q: %w", a.Part, message, err)
 	}
 	_, err := s.owned(ctx, inLine, ref, "save an attachment", func(ctx context.Context, x *tx, r *row) error {

@@ -5,72 +5,18 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"time"
 
 	"headroom/jobs"
 )
-
-// damagedFolder is where a repair puts files with other content than was stored.
-const damagedFolder = "damaged"
-
-// RemoveStrays removes files of blobs that no row referred to when they were listed,
-// and returns how many. One that was put again meanwhile stays.
-func (s *Store) RemoveStrays(ctx context.Context, strays []StrayBlob) (removed int, err error) {
-	for _, stray := range strays {
-		if ctx.Err() != nil {
-			return removed, ctx.Err()
-		}
-		// Under another name nobody takes it for stored while its age is looked at.
-		aside := filepath.Join(s.blobs.tmp(), "stray-"+filepath.Base(stray.Path))
-		err := os.Rename(stray.Path, aside)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return removed, fmt.Errorf("remove a blob without a row: %w", err)
-		}
-		if info, err := os.Stat(aside); err == nil && time.Since(info.ModTime()) < abandoned {
-			if err := os.Rename(aside, stray.Path); err != nil {
-				return removed, fmt.Errorf("keep a blob: %w", err)
-			}
-			continue
-		}
-		if err := os.Remove(aside); err != nil {
-			return removed, fmt.Errorf("remove a blob without a row: %w", err)
-		}
-		removed++
-	}
-	return removed, nil
-}
-
-// SetAside moves a damaged blob out of the way of its replacement, to a folder beside
-// the others: it may be all that is left of a message.
-func (s *Store) SetAside(sha string) error {
-	if err := validHash(sha); err != nil {
-		return err
-	}
-	folder := filepath.Join(s.blobs.root, damagedFolder)
-	if err := s.blobs.folder(folder); err != nil {
-		return fmt.Errorf("make the folder of damaged blobs: %w", err)
-	}
-	err := os.Rename(s.blobs.path(sha), filepath.Join(folder, sha))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("set a damaged blob aside: %w", err)
-	}
-	return nil
-}
 
 // FetchAgain forgets bodies of one account that are lost, so that nothing finds them
 // stored, and has backfills of the account fetch them again, as they fetch all others.
 // It returns these, which the caller puts on the queue, and how many messages there
 // are. Those that no backfill can fetch are in left, with the reason: the next one that
 // lists them fetches them.
-func (s *Store) FetchAgain(ctx context.Context, account string, lost []LostBody) (resumed []jobs.Job, fetched int, left map[string]string, err error) {
+func (s *Store) FetchAgain(ctx context.Context, account string, lost []Body) (resumed []jobs.Job, fetched int, left map[string]string, err error) {
 	done, left, byID := map[string]bool{}, map[string]string{}, map[string]jobs.Job{}
 	for len(lost) > 0 {
 		some := lost[:min(len(lost), retryAtOnce)]
@@ -146,7 +92,7 @@ func (x *tx) backfills(ctx context.Context, account string) ([]*row, error) {
 // fetcher chooses the backfill that fetches a body again: one of the body's format
 // that has the message on its list, or else one of all mail. It returns nil and why, if
 // there is none.
-func (x *tx) fetcher(ctx context.Context, backfills []*row, b LostBody) (chosen *row, reason string, err error) {
+func (x *tx) fetcher(ctx context.Context, backfills []*row, b Body) (chosen *row, reason string, err error) {
 	reason = fmt.Sprintf("no backfill of the account brings it in format %s; start one", b.Format)
 	for _, r := range backfills {
 		if (r.Filter.Bodies() == jobs.FormatFull) != (b.Format == "full") {
@@ -174,7 +120,7 @@ func (x *tx) fetcher(ctx context.Context, backfills []*row, b LostBody) (chosen 
 }
 
 // forget makes a message one whose body is not there yet.
-func (x *tx) forget(ctx context.Context, b LostBody) error {
+func (x *tx) forget(ctx context.Context, b Body) error {
 	query, args := "UPDATE messages SET sha256 = '' WHERE account = ? AND id = ? AND sha256 = ?", []any{b.Account, b.Message, b.SHA256}
 	switch {
 	case b.Part != "":

@@ -1,10 +1,10 @@
 // Package sqlite keeps what must not be lost: accounts, jobs with their
-// checkpoints and failure lists, the rows of stored messages, and the raw
-// messages themselves. It decides nothing about the work; it makes sure that a
+// checkpoints and failure lists, and the rows of stored messages, which name their
+// bodies by their hash. It decides nothing about the work; it makes sure that a
 // job's state and the records that the job produced change together.
 //
 // Rows live in one SQLite database, which any number of processes may open at
-// once; raw messages live as files in a content-addressed folder beside it.
+// once.
 //
 // Invariants:
 //   - Whoever works on a job holds a lease, taken with [Store.Claim]. Every
@@ -36,9 +36,8 @@ import (
 
 // Options says where a [Store] lives. Path is required.
 type Options struct {
-	Path  string      // the database file; made when absent, with its folder
-	Blobs string      // folder of the raw messages; "blobs" beside Path if empty
-	Log   *zap.Logger // nothing is logged if nil
+	Path string      // the database file, in a folder that exists; made when absent
+	Log  *zap.Logger // nothing is logged if nil
 
 	Watched []jobs.WatchKind // what workers have Google tell of, which schedules see to
 
@@ -46,8 +45,7 @@ type Options struct {
 	// have in common; time.Now if nil.
 	NowFunc func() time.Time
 
-	// Existing is for callers that store no messages. The database must be there,
-	// and no folder is made; PutBlob fails where the blob folder is missing.
+	// Existing says that the database must be there.
 	Existing bool
 }
 
@@ -59,7 +57,6 @@ type Store struct {
 	reader *sql.DB
 	polls  polls // of reader
 	path   string
-	blobs  blobs
 	log    *zap.Logger
 
 	watched []jobs.WatchKind
@@ -72,8 +69,7 @@ func (s *Store) clock() int64 { return s.now().UnixMilli() }
 // Open opens the store at opts.Path, making it or bringing its schema up to
 // date first. Of several processes that do so at once, one does the work. The
 // error says what is wrong with the path, when that is the cause, and is
-// [fs.ErrNotExist] for an Existing database that is none; then no folder is left
-// that was not there before. Close the store when done.
+// [fs.ErrNotExist] for an Existing database that is none. Close the store when done.
 func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if opts.Log == nil {
 		opts.Log = zap.NewNop()
@@ -81,21 +77,18 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	if opts.NowFunc == nil {
 		opts.NowFunc = time.Now
 	}
-	path, folder, err := places(opts)
+	path, err := place(opts.Path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, blobs: newBlobs(folder), log: opts.Log.Named("store"), watched: opts.Watched, now: opts.NowFunc}
-	var made trail
-	defer func() {
-		if err != nil {
-			made.undo()
+	s := &Store{path: path, log: opts.Log.Named("store"), watched: opts.Watched, now: opts.NowFunc}
+	if opts.Existing {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("open store: %w", err)
 		}
-	}()
-	if err := s.prepare(path, opts.Existing, &made); err != nil {
-		return nil, noRoom(filepath.Dir(path), err)
+	} else if err := makeDatabase(path); err != nil {
+		return nil, noRoom(filepath.Dir(path), explainPath(path, err))
 	}
-	protect(path, s.blobs, s.log)
 	if s.writer, err = openDB(path, 1); err != nil {
 		return nil, err
 	}
@@ -108,27 +101,6 @@ func Open(ctx context.Context, opts Options) (_ *Store, err error) {
 	}
 	s.polls.db = s.reader
 	return s, nil
-}
-
-// prepare makes the folders, all of them before the database, or finds the
-// database there already.
-func (s *Store) prepare(path string, existing bool, made *trail) error {
-	if existing {
-		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("open store: %w", err)
-		}
-		return nil
-	}
-	if err := made.mkdir(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("make the store's folder: %w; choose another path or have the folder made", err)
-	}
-	if err := made.mkdir(s.blobs.tmp()); err != nil {
-		return fmt.Errorf("make the blob folder: %w; choose another folder or have it made", err)
-	}
-	if err := makeDatabase(path); err != nil {
-		return explainPath(path, err)
-	}
-	return s.blobs.clear()
 }
 
 // Close closes the store, after the writes that are under way. Whatever was

@@ -79,7 +79,7 @@ var migrated = sync.OnceValue(func() []byte {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "headroom.db")
-	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Blobs: filepath.Join(dir, "blobs"), Log: zap.NewNop()})
+	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Log: zap.NewNop()})
 	if err != nil {
 		panic(err)
 	}
@@ -144,18 +144,19 @@ func stored(id string) jobs.Result {
 	return jobs.Result{ID: id, Outcome: jobs.ItemStored, Message: message(id, 7)}
 }
 
-func TestOpenMakesFoldersAndReopens(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a?b", "c #%41", "headroom.db")
+func TestOpenMakesADatabaseAndReopens(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a?b", "c #%41")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "headroom.db")
 	s := open(t, path)
 	if err := s.Ping(t.Context()); err != nil {
 		t.Errorf("Ping = %v", err)
 	}
 	job := start(t, s)
-	if _, err := os.Stat(path); err != nil {
-		t.Errorf("the database is not at its path: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "blobs")); err != nil {
-		t.Errorf("the blob folder is not beside the database: %v", err)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the database at its path = %v, %v, want one for its owner only", info, err)
 	}
 	got := must[jobs.Job](t)(open(t, path).Job(t.Context(), job.ID))
 	if diff := cmp.Diff(job, got); diff != "" {
@@ -182,10 +183,9 @@ func TestOpenNamesWhatIsWrongWithAPath(t *testing.T) {
 	}{
 		{"no path", sqlite.Options{}, "no path"},
 		{"the path is a folder", sqlite.Options{Path: dir}, "is a folder; name a file in it"},
-		{"the folder is a file", sqlite.Options{Path: filepath.Join(file, "x", "h.db")}, "choose another path"},
+		{"the folder is a file", sqlite.Options{Path: filepath.Join(file, "x", "h.db")}, "check the owner of the file and its folder"},
 		{"the file is no database", sqlite.Options{Path: file}, "is not a SQLite database; choose another path"},
 		{"a newer schema", sqlite.Options{Path: newer}, "the store was written by a newer version of headroom"},
-		{"the blob folder is a file", sqlite.Options{Path: filepath.Join(dir, "new", "h.db"), Blobs: file}, "is a file; choose a folder"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, err := sqlite.Open(t.Context(), tc.opts)
@@ -198,51 +198,18 @@ func TestOpenNamesWhatIsWrongWithAPath(t *testing.T) {
 			}
 		})
 	}
-	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a refused Open left its folder behind: %v", err)
-	}
 }
 
-func TestARefusedOpenLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, opts := range map[string]sqlite.Options{
-		"no blob folder":    {Path: filepath.Join(dir, "a", "b", "h.db"), Blobs: filepath.Join(file, "x")},
-		"no store's folder": {Path: filepath.Join(file, "x", "h.db"), Blobs: filepath.Join(dir, "c")},
-		"no database":       {Path: file, Blobs: filepath.Join(dir, "d", "e")},
-		"nothing there":     {Path: filepath.Join(dir, "f", "h.db"), Existing: true},
-	} {
-		s, err := sqlite.Open(t.Context(), opts)
+func TestAnExistingStoreIsNotMade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "headroom.db")
+	if s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Existing: true}); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
 			s.Close()
-			t.Errorf("%s: Open succeeded", name)
 		}
-		if none := errors.Is(err, fs.ErrNotExist); none != opts.Existing {
-			t.Errorf("%s: Open = %v; ErrNotExist is for a store that should exist", name, err)
-		}
-		if left := must[[]os.DirEntry](t)(os.ReadDir(dir)); len(left) != 1 {
-			t.Errorf("%s: Open has left %v", name, left)
-		}
+		t.Errorf("Open = %v, want ErrNotExist", err)
 	}
-}
-
-func TestAnExistingStoreIsOpenedWithoutItsBlobs(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "headroom.db")
-	open(t, path)
-	blobs := filepath.Join(t.TempDir(), "elsewhere")
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Blobs: blobs, Existing: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if _, err := s.Accounts(t.Context()); err != nil {
-		t.Errorf("Accounts = %v", err)
-	}
-	if _, err := os.Stat(blobs); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Open has made a blob folder (%v)", err)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Open has made a store (%v)", err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package sqlite
+package blob
 
 import (
 	"io"
@@ -16,13 +16,17 @@ func TestNewBlobFoldersAreSynced(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	b := newBlobs(root)
+	b := At(root)
 	var synced []string
 	b.sync = func(dir string) error { synced = append(synced, dir); return nil }
 	put := func(text string) string {
 		t.Helper()
 		synced = nil
-		sha, err := b.put(func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		w := b.Create(t.Context())
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		sha, err := w.Commit()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
-package sqlite_test
+package app
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -13,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"headroom/internal/store/sqlite"
+	"headroom/config"
 	"headroom/jobs"
 )
 
@@ -37,14 +38,21 @@ func opened(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
+func storeAt(path string) config.Config { return config.Config{Store: config.Store{Path: path}} }
+
 func use(t *testing.T, path string, log *zap.Logger) {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Log: log})
+	cfg := storeAt(path)
+	s, err := makeStore(t.Context(), cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.PutBlob(t.Context(), func(w io.Writer) error { _, err := io.WriteString(w, path); return err }); err != nil {
+	w := Blobs(cfg).Create(t.Context())
+	if _, err := io.WriteString(w, path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.AddAccount(t.Context(), jobs.Account{Email: "ann@example.com", Project: "main"}); err != nil {
@@ -84,7 +92,7 @@ func TestAnOpenStoreIsClosedToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	core, logged := observer.New(zap.WarnLevel)
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path, Log: zap.New(core), Existing: true})
+	s, err := OpenStore(t.Context(), storeAt(path), zap.New(core))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +118,63 @@ func TestAFolderWithOtherThingsIsLeftOpen(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "headroom.db")})
+	s, err := makeStore(t.Context(), storeAt(filepath.Join(dir, "headroom.db")), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	if open := opened(t, dir); len(open) != 1 || !strings.HasSuffix(open[0], " "+dir) {
 		t.Errorf("others may use %q, want the folder only", open)
+	}
+}
+
+// TestARefusedStoreLeavesNothing: neither its folder nor that of the bodies.
+func TestARefusedStoreLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		config.Store
+		want string
+	}{
+		"no path":                   {config.Store{}, "no path"},
+		"the path is a folder":      {config.Store{Path: dir, Blobs: filepath.Join(dir, "b")}, "is a folder; name a file in it"},
+		"the folder is a file":      {config.Store{Path: filepath.Join(file, "x", "h.db"), Blobs: filepath.Join(dir, "c")}, "choose another path"},
+		"the blob folder is a file": {config.Store{Path: filepath.Join(dir, "new", "h.db"), Blobs: file}, "is a file; choose a folder"},
+		"no blob folder":            {config.Store{Path: filepath.Join(dir, "a", "b", "h.db"), Blobs: filepath.Join(file, "x")}, "choose another folder"},
+		"no database":               {config.Store{Path: file, Blobs: filepath.Join(dir, "d", "e")}, "is not a SQLite database"},
+	} {
+		s, err := makeStore(t.Context(), config.Config{Store: tc.Store}, zap.NewNop())
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want one line with %q", name, err, tc.want)
+		}
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) != 1 {
+			t.Errorf("%s: left %v, %v", name, left, err)
+		}
+	}
+}
+
+// TestAnExistingStoreIsOpenedWithoutItsBlobs: a command that only reads makes no folder.
+func TestAnExistingStoreIsOpenedWithoutItsBlobs(t *testing.T) {
+	cfg := storeAt(filepath.Join(t.TempDir(), "headroom.db"))
+	s, err := makeStore(t.Context(), cfg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cfg.Store.Blobs = filepath.Join(t.TempDir(), "elsewhere")
+	again, err := OpenStore(t.Context(), cfg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, err := os.Stat(cfg.Store.Blobs); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a blob folder was made (%v)", err)
 	}
 }
