@@ -92,6 +92,8 @@ type Message struct {
 
 	DeletedAt time.Time `json:"deleted_at,omitzero"` // when it was seen to be gone: a tombstone
 	Stub      bool      `json:"stub,omitempty"`      // known from the mailbox's history only
+
+	BodyWanted bool `json:"-"` // of a stub: its body has yet to come
 }
 
 // Received is when Gmail received the message, also beyond the years that can be

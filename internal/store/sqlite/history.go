@@ -3,10 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"headroom/jobs"
 )
@@ -151,122 +149,34 @@ func (m *merger) record(ctx context.Context, record jobs.HistoryRecord) error {
 		changes[c.ID] = append(changes[c.ID], c)
 	}
 	for _, id := range order {
-		if err := m.message(ctx, record.ID, id, changes[id]); err != nil {
+		if err := m.change(ctx, record.ID, id, changes[id]); err != nil {
 			return fmt.Errorf("message %q: %w", id, err)
 		}
 	}
 	return nil
 }
 
-// message applies what one record says of one message.
-func (m *merger) message(ctx context.Context, record uint64, id string, changes []jobs.Change) error {
-	v, err := m.version(ctx, id)
-	if err != nil || v.found && v.history >= record {
+// change applies what one record says of one message.
+func (m *merger) change(ctx context.Context, record uint64, id string, changes []jobs.Change) error {
+	row, _, err := m.message(ctx, m.row.Account, id)
+	if err != nil {
 		return err
 	}
-	added := false
-	for _, c := range changes {
-		added = added || c.Kind == jobs.MessageAdded
-		v.apply(c)
+	added, ok := row.Change(record, changes, m.spamTrash, m.moment())
+	if !ok {
+		return nil
 	}
-	v.history = record
-	if err := m.saveVersion(ctx, id, &v); err != nil {
+	if err := m.saveMessage(ctx, row); err != nil {
 		return err
 	}
 	switch {
-	case v.deleted:
+	case !row.DeletedAt.IsZero():
 		return settleAll(ctx, m.tx, m.row, id, jobs.ItemGone)
-	case added && v.stub == stubWanted:
+	case added:
 		_, err := m.addItems(ctx, m.row, jobs.Page{IDs: []string{id}})
 		return err
 	}
 	return nil
-}
-
-// The values of the column stub.
-const (
-	notStub      = iota // nothing is missing, or a backfill has the rest to bring
-	stubUnwanted        // in spam or trash, or deleted
-	stubWanted          // its body has yet to come
-)
-
-// version is what decides which of two accounts of a message is newer.
-type version struct {
-	found   bool
-	thread  string
-	history uint64
-	labels  []string
-	deleted bool
-	stub    int
-}
-
-func (m *merger) version(ctx context.Context, id string) (version, error) {
-	var v version
-	var history, deleted int64
-	err := m.QueryRowContext(ctx, "SELECT thread_id, history_id, labels, deleted_at, stub FROM messages WHERE account = ? AND id = ?",
-		m.row.Account, id).Scan(&v.thread, &history, jsonText{&v.labels}, &deleted, &v.stub)
-	if errors.Is(err, sql.ErrNoRows) {
-		return version{stub: stubWanted}, nil
-	}
-	v.found, v.history, v.deleted = true, uint64(history), deleted != 0
-	return v, err
-}
-
-// apply makes v what it is after a change. The record's own list of labels
-// comes first, since it is complete; what it says was added or removed holds in
-// any case.
-func (v *version) apply(c jobs.Change) {
-	if c.ThreadID != "" {
-		v.thread = c.ThreadID
-	}
-	if c.Labels != nil {
-		v.labels = slices.Clone(c.Labels)
-	}
-	switch c.Kind {
-	case jobs.MessageAdded:
-		v.deleted = false
-	case jobs.MessageDeleted:
-		v.deleted = true
-	case jobs.LabelsAdded:
-		v.labels = append(v.labels, c.Changed...)
-		if v.stub != notStub { // its tombstone may be there because a get came too early
-			v.deleted = false
-		}
-	case jobs.LabelsRemoved:
-		v.labels = slices.DeleteFunc(v.labels, func(l string) bool { return slices.Contains(c.Changed, l) })
-	}
-	slices.Sort(v.labels)
-	v.labels = slices.Compact(v.labels)
-}
-
-// A tombstone keeps the row, and the body if there is one.
-const upsertVersion = `INSERT INTO messages (account, id, thread_id, history_id, labels, deleted_at, stub,
-		internal_date, size, sha256, subject, parse_status, parse_error)
-	VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, '', '', '', '')
-	ON CONFLICT (account, id) DO UPDATE SET history_id = excluded.history_id, labels = excluded.labels,
-		deleted_at = excluded.deleted_at, stub = excluded.stub`
-
-// saveVersion writes a version down, and decides whether a stub's body is wanted.
-func (m *merger) saveVersion(ctx context.Context, id string, v *version) error {
-	if v.labels == nil {
-		v.labels = []string{}
-	}
-	labels, err := json.Marshal(v.labels)
-	if err != nil {
-		return fmt.Errorf("encode labels: %w", err)
-	}
-	var deletedAt int64
-	if v.deleted {
-		deletedAt = m.now
-	}
-	if v.stub != notStub {
-		v.stub = stubWanted
-		if v.deleted || !m.spamTrash && (slices.Contains(v.labels, "SPAM") || slices.Contains(v.labels, "TRASH")) {
-			v.stub = stubUnwanted
-		}
-	}
-	_, err = m.ExecContext(ctx, upsertVersion, m.row.Account, id, v.thread, int64(v.history), string(labels), deletedAt, v.stub)
-	return err
 }
 
 // settleAll gives a message's items that nobody is done with, of whichever job of the account, an

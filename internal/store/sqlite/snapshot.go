@@ -145,13 +145,12 @@ func (m *merger) present(ctx context.Context, s jobs.Snapshot) (jobs.Snapshot, e
 		return s, err
 	}
 	for _, id := range order {
-		v, err := m.version(ctx, id)
+		row, _, err := m.message(ctx, m.row.Account, id)
 		if err != nil {
 			return s, err
 		}
-		if !v.found || v.history <= s.HistoryID {
-			v.history, v.deleted, v.labels = s.HistoryID, false, s.Labels(labels[id], v.labels)
-			if err := m.saveVersion(ctx, id, &v); err != nil {
+		if row.Listed(s, labels[id], m.spamTrash) {
+			if err := m.saveMessage(ctx, row); err != nil {
 				return s, err
 			}
 		}
@@ -191,12 +190,12 @@ func (m *merger) absent(ctx context.Context, s jobs.Snapshot) (jobs.Snapshot, er
 		return s, err
 	}
 	for _, id := range ids {
-		v, err := m.version(ctx, id)
+		row, _, err := m.message(ctx, m.row.Account, id)
 		if err != nil {
 			return s, err
 		}
-		v.history, v.deleted = s.HistoryID, true
-		if err := errors.Join(m.saveVersion(ctx, id, &v), settleAll(ctx, m.tx, m.row, id, jobs.ItemGone)); err != nil {
+		row.Absent(s, m.moment())
+		if err := errors.Join(m.saveMessage(ctx, row), settleAll(ctx, m.tx, m.row, id, jobs.ItemGone)); err != nil {
 			return s, err
 		}
 		s.After = id
