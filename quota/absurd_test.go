@@ -10,6 +10,7 @@ import (
 
 	"headroom/internal/lab/fakegoogle"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestAbsurdMomentsAreCounted refuses three users: the first without a moment,
@@ -27,7 +28,7 @@ func TestAbsurdMomentsAreCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	ledger, err := quota.NewLedger(quota.Options{
 		Redis: newClient(t, realRedis.Addr), KeyPrefix: ownPrefix(t), Fresh: true, Registerer: reg,
-		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100000)}}},
+		Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 6000, 100000)}}},
 	})
 	if err != nil {
 		t.Fatal(err)

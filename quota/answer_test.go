@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // clocked returns n ledgers that share keys and a clock, as processes would.
@@ -58,7 +59,7 @@ func share(t *testing.T, l *quota.Ledger, user string) float64 {
 func TestRefusalClosesTheUserToAllAndLowersWhatItMayUse(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledgers, now := clocked(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 2)
+		ledgers, now := clocked(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 2)
 		one, other := ledgers[0], ledgers[1]
 		charge, _, _ := take(t, one, "ann@example.com", quota.Backfill)
 		late, _, _ := take(t, one, "ann@example.com", quota.Interactive)
@@ -120,7 +121,7 @@ func TestRefusalClosesTheUserToAllAndLowersWhatItMayUse(t *testing.T) {
 // TestLoweredShareBinds fills what a lowered ceiling leaves.
 func TestLoweredShareBinds(t *testing.T) {
 	t.Parallel()
-	ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 1)
+	ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 1)
 	l := ledgers[0]
 	charge, _, _ := take(t, l, "ann@example.com", quota.Backfill)
 	if err := l.Answered(t.Context(), charge, quota.Refusal{Scope: quota.ScopeBandwidth, Wait: 3 * time.Hour}); err != nil {
@@ -149,7 +150,7 @@ func TestLoweredShareBinds(t *testing.T) {
 func TestThreeHoursAreThreeHours(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledgers, now := clocked(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 2)
+		ledgers, now := clocked(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 2)
 		charge, _, _ := take(t, ledgers[0], "ann@example.com", quota.Backfill)
 		if err := ledgers[0].Answered(t.Context(), charge, quota.Refusal{Scope: quota.ScopeBandwidth, Wait: 3 * time.Hour}); err != nil {
 			t.Fatal(err)
@@ -187,7 +188,7 @@ func TestThreeHoursAreThreeHours(t *testing.T) {
 func TestRefusalOfAProjectClosesAllItsUsers(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []quota.Scope{quota.ScopeProject, quota.ScopeDay} {
-		ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 1)
+		ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 1)
 		l := ledgers[0]
 		charge, _, _ := take(t, l, "ann@example.com", quota.Backfill)
 		if err := l.Answered(t.Context(), charge, quota.Refusal{Scope: scope, Wait: time.Hour}); err != nil {
@@ -210,7 +211,7 @@ func TestRefusalOfAProjectClosesAllItsUsers(t *testing.T) {
 // it has refused.
 func TestACoolDownOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
-	ledgers, _ := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 2)
+	ledgers, _ := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 2)
 	charge, _, _ := take(t, ledgers[0], "ann@example.com", quota.Backfill)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -224,7 +225,7 @@ func TestACoolDownOutlivesItsCaller(t *testing.T) {
 
 func TestAnswersThatTeachNothing(t *testing.T) {
 	t.Parallel()
-	ledgers, _ := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 1)
+	ledgers, _ := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 1)
 	charge, _, _ := take(t, ledgers[0], "ann@example.com", quota.Interactive)
 	for _, scope := range []quota.Scope{quota.ScopeNone, quota.ScopeConcurrency} {
 		if err := ledgers[0].Answered(t.Context(), charge, quota.Refusal{Scope: scope, Wait: time.Hour}); err != nil {
@@ -241,7 +242,7 @@ func TestAnswersThatTeachNothing(t *testing.T) {
 func TestCoolDownOutlivesIdleMinutes(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		l := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 1)
+		l := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 1)
 		charge, _, _ := take(t, l, "ann@example.com", quota.Backfill)
 		if err := l.Answered(t.Context(), charge, quota.Refusal{Scope: quota.ScopeBandwidth, Wait: 3 * time.Hour}); err != nil {
 			t.Fatal(err)

@@ -36,8 +36,8 @@ type priced struct {
 	call   Call
 }
 
-// price finds what a request costs its caller.
-func price(prices Prices, c Caller, r *http.Request) (p priced, err error) {
+// priceOf finds what a request costs its caller.
+func priceOf(prices Prices, c Caller, r *http.Request) (p priced, err error) {
 	p.send = r
 	api, isBatch := batchEndpoint(r)
 	var methods []Method

@@ -12,6 +12,7 @@ import (
 
 	"headroom/internal/lab/fakegoogle"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestBatchCostsWhatGoogleSays: what a batch is charged agrees with a Google
@@ -37,11 +38,11 @@ func TestBatchCostsWhatGoogleSays(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			list, err := quota.LoadList(name)
+			list, err := price.Load(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{list}}, 1)
+			ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{list}}, 1)
 			client := &http.Client{Transport: &quota.Transport{Base: base, Limiter: ledger}}
 			caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}
 

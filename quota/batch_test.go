@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 const boundary = "batch_of_tests"
@@ -49,15 +50,15 @@ type batchRig struct {
 }
 
 func newBatchRig(t *testing.T, userUnits int64, base http.RoundTripper) *batchRig {
-	calendar, err := quota.LoadList("calendar-2026-05")
+	calendar, err := price.Load("calendar-2026-05")
 	if err == nil {
-		calendar, err = calendar.WithLimit(quota.LimitUserMinute, 2000)
+		calendar, err = calendar.WithLimit(price.UserMinute, 2000)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	rig := &batchRig{t: t}
-	rig.ledger = newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, userUnits, 100000), calendar}}, 1)
+	rig.ledger = newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, userUnits, 100000), calendar}}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || r.ContentLength >= 0 && r.ContentLength != int64(len(body)) {

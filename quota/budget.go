@@ -1,72 +1,37 @@
 package quota
 
 import (
-	"errors"
-	"fmt"
-	"slices"
+	"headroom/quota/price"
+	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 )
 
-// LimitProjectDay is the limit that a [Budget] sets.
-const LimitProjectDay = "project-day"
-
-// A Budget bounds what a project spends in a day of Google's, which ends at
-// midnight Pacific Time. Google bills above a threshold per day and does not
-// refuse (quota page of Gmail, 2026-05): the budget is the operator's own.
-type Budget struct {
-	API   string
-	Units int64
-	Hard  bool  // it binds people too, not only the background
-	AtEnd AtEnd // [AtEndPause] if empty
-
-	// Ahead is the share of the budget by which lane backfill may be ahead of
-	// spending it evenly over the day, above 0 and below 1. 0 or 1: all of it, the
-	// budget is not paced. Lane sync is never paced, since people see what it does.
-	Ahead float64
+// A dayPlan is what a decision needs to know of a project's budget.
+type dayPlan struct {
+	price.Budget
+	told *atomic.Int64 // see [book]
+	log  *zap.Logger
 }
 
-// AtEnd says what happens when a day's budget is spent.
-type AtEnd string
-
-// What may happen at a budget's end.
-const (
-	AtEndPause AtEnd = "pause" // the background waits for the next day
-	AtEndAlert AtEnd = "alert" // nothing is refused; a log line and a metric tell
-	AtEndGoOn  AtEnd = "go_on" // nothing is refused; a metric tells
-)
-
-// AtEnds lists all of them.
-var AtEnds = []AtEnd{AtEndPause, AtEndAlert, AtEndGoOn}
-
-// validate reports everything that is wrong with a budget.
-func (b Budget) validate() error {
-	var problems []error
-	bad := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("budget of "+b.API+": "+format, args...))
+// dayOf returns the beginning and the end of the day of Google's that at is in.
+func dayOf(at time.Time) (begins, ends time.Time) {
+	local := at.In(pacific)
+	midnight := func(day int) time.Time {
+		return time.Date(local.Year(), local.Month(), day, 0, 0, 0, 0, pacific)
 	}
-	if b.Units < 1 || b.Units > maxUnits {
-		bad("%d units are not from 1 to %d", b.Units, maxUnits)
-	}
-	if b.AtEnd != "" && !slices.Contains(AtEnds, b.AtEnd) {
-		bad("unknown end %q; there are %v", b.AtEnd, AtEnds)
-	}
-	if b.Hard && !b.pauses() {
-		bad("it cannot be hard and %s at its end", b.AtEnd)
-	}
-	if !(b.Ahead >= 0 && b.Ahead <= 1) {
-		bad("ahead %v is not from 0 to 1", b.Ahead)
-	}
-	return errors.Join(problems...)
+	return midnight(local.Day()), midnight(local.Day() + 1)
 }
 
-// pauses reports whether the budget refuses anything.
-func (b Budget) pauses() bool { return b.AtEnd == "" || b.AtEnd == AtEndPause }
-
-// paced reports whether the budget is spread over the day.
-func (b Budget) paced() bool { return b.pauses() && b.Ahead > 0 && b.Ahead < 1 }
+// DayEnds is when the day of Google's ends that at is in: midnight Pacific Time.
+func DayEnds(at time.Time) time.Time {
+	_, ends := dayOf(at)
+	return ends.UTC()
+}
 
 // budget returns the project's budget for an API, nil if there is none.
-func (p Project) budget(api string) *Budget {
+func (p Project) budget(api string) *price.Budget {
 	for _, b := range p.Budgets {
 		if b.API == api {
 			return &b
@@ -83,10 +48,59 @@ const maxBudget = 1<<32 - 1
 // seconds: whichever of them Redis' clock has not reached yet ends its day, even
 // if the local clock is hours off.
 func dayEnds(now time.Time) [3]int64 {
-	local := now.In(pacific)
-	var ends [3]int64
-	for i := range ends {
-		ends[i] = time.Date(local.Year(), local.Month(), local.Day()+i, 0, 0, 0, 0, pacific).Unix()
+	begins, ends := dayOf(now)
+	_, next := dayOf(ends)
+	return [3]int64{begins.Unix(), ends.Unix(), next.Unix()}
+}
+
+// allowed is what the day may have come to at a moment for a lane that is paced.
+func (d *dayPlan) allowed(at time.Time) int64 {
+	begins, ends := dayOf(at)
+	return d.Allowed(at, begins, ends)
+}
+
+// reaches is when allowed comes to so many units.
+func (d *dayPlan) reaches(units int64, at time.Time) time.Time {
+	begins, ends := dayOf(at)
+	return d.Reaches(units, at, begins, ends)
+}
+
+// budgetFor is what the lane may bring the day to with a call. A call that the
+// whole budget has room for is never one that can never fit, however little the
+// day's pace allows yet.
+func (p *plan) budgetFor(cost int64, now time.Time) int64 {
+	if !p.paced {
+		return p.budget
 	}
-	return ends
+	return max(p.day.allowed(now), min(cost, p.budget))
+}
+
+// dayUsage is how full the day is for the lane.
+func (p *plan) dayUsage(at time.Time, used int64) Usage {
+	u := Usage{Limit: price.ProjectDay, Units: p.budget, Ceiling: p.budget, Used: used}
+	if p.day != nil {
+		u.Units = p.day.Units
+	}
+	if p.paced {
+		u.Ceiling = p.day.allowed(at)
+	}
+	return u
+}
+
+// overBudget counts what was charged although the day's budget is spent, and tells
+// once a day if somebody wants to be told.
+func (l *Ledger) overBudget(c Caller, api string, day *dayPlan, at time.Time, used, granted int64) {
+	over := min(granted, used+granted-day.Units)
+	if over <= 0 {
+		return
+	}
+	l.metrics.overBudget.WithLabelValues(c.Project, api).Add(float64(over))
+	if day.AtEnd != price.AtEndAlert {
+		return
+	}
+	_, ends := dayOf(at)
+	if said := day.told.Load(); said < ends.Unix() && day.told.CompareAndSwap(said, ends.Unix()) {
+		day.log.Warn("the budget of the day is spent, and calls go on",
+			zap.Int64("daily_units", day.Units), zap.Time("day_ends", ends.UTC()))
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // oddUsers are spellings that would have a quota of their own.
@@ -21,7 +22,7 @@ var oddUsers = []string{
 func TestOddCallersAreRefused(t *testing.T) {
 	url, calls := mailServer(t)
 	rdb := newClient(t, realRedis.Addr)
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	ctx := t.Context()
 	for _, user := range oddUsers {
@@ -64,7 +65,7 @@ func TestOddCallersAreRefused(t *testing.T) {
 // TestSpellingsOfOneUserShareAQuota spends by one spelling and looks by others.
 func TestSpellingsOfOneUserShareAQuota(t *testing.T) {
 	url, _ := mailServer(t)
-	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 100_000)}}, 1)
+	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 100, 100_000)}}, 1)
 	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	for i, user := range []string{"zoe@example.com", "Zoe@example.com", "ZOE@EXAMPLE.COM", "zoe@example.COM"} {
 		c := quota.Caller{Project: "p", User: user, Lane: quota.Interactive}
@@ -79,7 +80,7 @@ func TestSpellingsOfOneUserShareAQuota(t *testing.T) {
 
 // TestOddProjectsAreRefused: a project with two names would have two quotas.
 func TestOddProjectsAreRefused(t *testing.T) {
-	project := quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}
+	project := quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}
 	for _, names := range [][]string{{""}, {" p"}, {"p\n"}, {"p\u200b"}, {"p}q"}, {"main", "Main"}} {
 		projects := map[string]quota.Project{}
 		for _, name := range names {

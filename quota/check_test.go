@@ -13,6 +13,7 @@ import (
 
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 func TestCheckPassesAProperRedis(t *testing.T) {
@@ -82,7 +83,7 @@ func TestCheckAsksInfoWhereConfigIsForbidden(t *testing.T) {
 	if !ok || grant != "ACL SETUSER none +info" || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("without CONFIG and INFO: %v, want the rule", err)
 	}
-	list := quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}
+	list := quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}
 	ledger := newLedger(t, as("none"), list, 1)
 	if _, err := ledger.Take(t.Context(), caller("zoe@example.com", quota.Interactive), "gmail", 20); !errors.Is(err, quota.ErrUnavailable) || !strings.Contains(err.Error(), "INFO") {
 		t.Errorf("a ledger that cannot notice a restart: %v, want it unavailable for that", err)

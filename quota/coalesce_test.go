@@ -16,6 +16,7 @@ import (
 
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // pipelineHook counts pipelines and the commands in them.
@@ -35,7 +36,7 @@ func TestDecisionsTravelTogether(t *testing.T) {
 	rdb := newClient(t, realRedis.Addr)
 	hook := pipelineHook{new(atomic.Int64), new(atomic.Int64)}
 	rdb.AddHook(hook)
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 1_000_000, 10_000_000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 1_000_000, 10_000_000)}}, 1)
 	const callers, each = 64, 50
 	var group sync.WaitGroup
 	for i := range callers {
@@ -70,7 +71,7 @@ func TestOneCallersContextEndsItsOwnCall(t *testing.T) {
 	}
 	t.Cleanup(server.Stop)
 	rdb := newClient(t, server.Addr)
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 	caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}
 	if _, err := ledger.Take(t.Context(), caller, "gmail", 5); err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestUnknownOutcomeIsChargedOnce(t *testing.T) {
 	o.ReadTimeout = 100 * time.Millisecond
 	rdb := redis.NewClient(o)
 	t.Cleanup(func() { rdb.Close() })
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 	caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}
 	if _, err := ledger.Take(t.Context(), caller, "gmail", 5); err != nil {
 		t.Fatal(err)
@@ -163,7 +164,7 @@ func eventually[T any](t *testing.T, f func() (T, error)) T {
 
 func TestScriptsReloadAfterFlush(t *testing.T) {
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+		ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 		caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}
 		for i := range 3 {
 			d, err := ledger.Take(t.Context(), caller, "gmail", 5)
@@ -187,7 +188,7 @@ func TestARetryingClientIsRefused(t *testing.T) {
 
 func TestNoGoroutineOutlivesItsCalls(t *testing.T) {
 	rdb := newClient(t, realRedis.Addr)
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 	ignore := goleak.IgnoreCurrent()
 	var group sync.WaitGroup
 	for range 50 {
@@ -206,7 +207,7 @@ func TestDenialsAreRemembered(t *testing.T) {
 	rdb := newClient(t, realRedis.Addr)
 	hook := pipelineHook{new(atomic.Int64), new(atomic.Int64)}
 	rdb.AddHook(hook)
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 100_000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 100, 100_000)}}, 1)
 	caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}
 	if _, err := ledger.Take(t.Context(), caller, "gmail", 90); err != nil {
 		t.Fatal(err)

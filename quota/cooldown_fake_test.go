@@ -15,6 +15,7 @@ import (
 
 	"headroom/internal/lab/fakegoogle"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // A fleet is a fake Google with users of one message each, and a ledger in front
@@ -41,7 +42,7 @@ func newFleet(t *testing.T, o fakegoogle.Options, users ...string) *fleet {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shutdown(context.WithoutCancel(t.Context())) })
-	f.ledger = newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, o.UserLimit, 1_200_000)}}, o.Scale)
+	f.ledger = newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, o.UserLimit, 1_200_000)}}, o.Scale)
 	base := &http.Transport{MaxIdleConnsPerHost: 100}
 	t.Cleanup(base.CloseIdleConnections)
 	f.service, err = gmail.NewService(t.Context(), option.WithEndpoint(url),

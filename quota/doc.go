@@ -1,7 +1,7 @@
 // Package quota keeps callers of Google's APIs within Google's quota, and the
 // background within less than that, so that people who wait always find room.
 //
-// A [PriceList] says what a project may spend and what each call costs. A
+// A [price.List] says what a project may spend and what each call costs. A
 // [Ledger] counts what all processes spend, in sliding windows in Redis, and
 // admits or refuses a cost in one round trip. A [Transport] is an
 // http.RoundTripper that charges each request to a ledger before it is sent. A

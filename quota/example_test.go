@@ -16,6 +16,7 @@ import (
 	"google.golang.org/api/option"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // The Transport stands in front of calls that people wait for. They may use all
@@ -29,7 +30,7 @@ func Example() {
 	defer server.Close()
 
 	ctx, cancel := context.WithCancel(context.Background()) // of the service
-	list, err := quota.LoadList("gmail-2026-10")
+	list, err := price.Load("gmail-2026-10")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func Example() {
 	journal := quota.NewJournal(quota.JournalOptions{Process: "mail-service"})
 	ledger, err := quota.NewLedger(quota.Options{
 		Redis:      rdb,
-		Projects:   map[string]quota.Project{"my-project": {Lists: []*quota.PriceList{list}}},
+		Projects:   map[string]quota.Project{"my-project": {Lists: []*price.List{list}}},
 		FailOpen:   0.1, // divided by the number of processes that serve people
 		Journal:    journal,
 		Log:        zap.NewNop(),             // yours
@@ -97,14 +98,14 @@ func ExampleLedger_Take() {
 	defer stop()
 	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: addr}))
 	defer rdb.Close()
-	list, err := quota.LoadList("gmail-2026-05")
+	list, err := price.Load("gmail-2026-05")
 	if err != nil {
 		log.Fatal(err)
 	}
 	ledger, err := quota.NewLedger(quota.Options{
 		Redis:    rdb,
 		Fresh:    true, // this Redis was started for us: nothing was spent before
-		Projects: map[string]quota.Project{"my-project": {Lists: []*quota.PriceList{list}}},
+		Projects: map[string]quota.Project{"my-project": {Lists: []*price.List{list}}},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // failOpen makes a ledger that lets people spend a tenth without Redis, what it
@@ -24,7 +25,7 @@ func failOpen(t *testing.T, rdb redis.UniversalClient, prefix string, user, proj
 	reg := prometheus.NewRegistry()
 	core, logged := observer.New(zap.WarnLevel)
 	ledger, err := quota.NewLedger(quota.Options{
-		Redis: rdb, Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, user, project)}}},
+		Redis: rdb, Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, user, project)}}},
 		Scale: scale, KeyPrefix: prefix, Fresh: true, FailOpen: 0.1, Log: zap.New(core), Registerer: reg,
 	})
 	if err != nil {
@@ -62,14 +63,14 @@ func TestPeopleGoOnWithoutRedis(t *testing.T) {
 		}
 	}
 	var denied *quota.DeniedError
-	if err := take(annPerson, 5); !errors.As(err, &denied) || denied.Bound != quota.BoundLocal || denied.Limit != quota.LimitUserMinute ||
+	if err := take(annPerson, 5); !errors.As(err, &denied) || denied.Bound != quota.BoundLocal || denied.Limit != price.UserMinute ||
 		denied.Used != 600 || denied.Ceiling != 600 || denied.RetryAfter > 62*time.Second/20 {
 		t.Errorf("beyond it: got %v", err)
 	}
 	if err := take(bobPerson, 300); err != nil {
 		t.Errorf("another user: %v", err)
 	}
-	if err := take(bobPerson, 100); !errors.As(err, &denied) || denied.Limit != quota.LimitProjectMinute {
+	if err := take(bobPerson, 100); !errors.As(err, &denied) || denied.Limit != price.ProjectMinute {
 		t.Errorf("beyond a tenth of the project's limit: got %v", err)
 	}
 	if err := take(bobPerson, 901); !errors.Is(err, quota.ErrUnavailable) || errors.As(err, new(*quota.DeniedError)) {
@@ -122,7 +123,7 @@ func TestNobodyGoesOnWithoutAReserve(t *testing.T) {
 	full := map[quota.Lane]quota.LaneSettings{quota.Backfill: {Ceiling: 1}}
 	for _, o := range []quota.Options{{FailOpen: quota.NoFailOpen}, {FailOpen: 1, Projects: map[string]quota.Project{"p": {Lanes: full}}}} {
 		project := o.Projects["p"]
-		project.Lists = []*quota.PriceList{gmailWith(t, 6000, 9000)}
+		project.Lists = []*price.List{gmailWith(t, 6000, 9000)}
 		o.Redis, o.Projects = nowhere(t), map[string]quota.Project{"p": project}
 		ledger, err := quota.NewLedger(o)
 		if err != nil {
@@ -182,7 +183,7 @@ func TestRedisIsToldWhatItMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if used(d, quota.LimitUserMinute) < 600 || used(theirs, quota.LimitUserMinute) != 40 || used(theirs, quota.LimitProjectMinute) < 640 {
+	if used(d, price.UserMinute) < 600 || used(theirs, price.UserMinute) != 40 || used(theirs, price.ProjectMinute) < 640 {
 		t.Errorf("used: %+v of ann and %+v of bob, want 600 and 40 at least", d.Usage, theirs.Usage)
 	}
 	if time.Until(theirs.User.ClosedUntil) < 59*time.Minute || theirs.User.Share > 0.51 {
@@ -317,7 +318,7 @@ func TestZeroOptionsLetPeopleGoOn(t *testing.T) {
 	}
 	t.Cleanup(server.Stop)
 	ledger, err := quota.NewLedger(quota.Options{Redis: newClient(t, server.Addr),
-		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}}})
+		Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 6000, 100_000)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"headroom/internal/lab/fakegoogle"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestGooglesCapIsFoundAndKept lets four processes of sixteen goroutines fetch
@@ -49,7 +50,7 @@ func TestGooglesCapIsFoundAndKept(t *testing.T) {
 	for range processes {
 		rdb := newClient(t, realRedis.Addr)
 		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, KeyPrefix: prefix, Fresh: true,
-			Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 1_000_000, 100_000_000)}}}})
+			Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 1_000_000, 100_000_000)}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // crowd is a few processes that share a user's places, and a clock of theirs.
@@ -22,7 +23,7 @@ type crowd struct {
 func newCrowd(t *testing.T, rdb *redis.Client, processes, scale int, project quota.Project) *crowd {
 	t.Helper()
 	if project.Lists == nil {
-		project.Lists = []*quota.PriceList{gmailWith(t, 6000, 100_000)}
+		project.Lists = []*price.List{gmailWith(t, 6000, 100_000)}
 	}
 	c := &crowd{t: t, now: time.Date(2026, 11, 29, 20, 10, 0, 0, time.UTC)}
 	prefix := ownPrefix(t)
@@ -253,7 +254,7 @@ func TestTheDeadFreeTheirPlaces(t *testing.T) {
 func TestAPlaceIsRenewedWhileItsCallIsInFlight(t *testing.T) {
 	t.Parallel()
 	rdb := newClient(t, realRedis.Addr)
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 	d, err := ledger.Depart(t.Context(), ann(quota.Sync), "gmail")
 	if err != nil {
 		t.Fatal(err)
@@ -385,7 +386,7 @@ func TestOtherSettingsReachWhoHasNoPlace(t *testing.T) {
 func TestAPlaceNeedsRedis(t *testing.T) {
 	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: "127.0.0.1:1"}))
 	t.Cleanup(func() { rdb.Close() })
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 1000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 100, 1000)}}, 1)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := ledger.Depart(ended, ann(quota.Backfill), "gmail"); !errors.Is(err, context.Canceled) || errors.Is(err, quota.ErrUnavailable) {

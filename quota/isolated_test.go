@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // bare is a refusal that names no moment.
@@ -28,7 +29,7 @@ func refusedBy(t *testing.T, scope quota.Scope, now time.Time) quota.Refusal {
 func TestIsolatedRefusalsCostSeconds(t *testing.T) {
 	for _, scope := range []quota.Scope{quota.ScopeUser, quota.ScopeProject} {
 		t.Run(string(scope), func(t *testing.T) {
-			ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 12_000)}}, 1)
+			ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 12_000)}}, 1)
 			began, refused, longest := *now, 0, time.Duration(0)
 			for stored := 0; stored < 100; {
 				charge, wait, _ := take(t, ledgers[0], "ann@example.com", quota.Backfill)
@@ -58,7 +59,7 @@ func TestIsolatedRefusalsCostSeconds(t *testing.T) {
 func TestRefusalsInARowGrow(t *testing.T) {
 	for _, scope := range []quota.Scope{quota.ScopeUser, quota.ScopeProject} {
 		t.Run(string(scope), func(t *testing.T) {
-			ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 12_000)}}, 2)
+			ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 12_000)}}, 2)
 			for i, want := range []time.Duration{2 * time.Second, 8 * time.Second, 32 * time.Second, 65 * time.Second, 65 * time.Second} {
 				charge, wait, _ := take(t, ledgers[0], "ann@example.com", quota.Interactive)
 				if wait > 0 {
@@ -83,7 +84,7 @@ func TestRefusalsInARowGrow(t *testing.T) {
 // TestARefusalOfAFullWindowIsNotIsolated: where much was spent, the minute is over
 // only when it is over.
 func TestARefusalOfAFullWindowIsNotIsolated(t *testing.T) {
-	ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 300, 12_000)}}, 1)
+	ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 300, 12_000)}}, 1)
 	for range 5 {
 		if _, wait, _ := take(t, ledgers[0], "ann@example.com", quota.Interactive); wait > 0 {
 			t.Fatal("not let in")

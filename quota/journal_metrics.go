@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"headroom/quota/price"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -44,7 +46,7 @@ func (m *journalMetrics) headroom(key pageKey, project int, usage []Usage) {
 		switch {
 		case i < project:
 			m.projects.WithLabelValues(key.project, key.api, u.Limit).Set(free)
-		case u.Limit == LimitProjectDay:
+		case u.Limit == price.ProjectDay:
 			m.projects.WithLabelValues(key.project, key.api, u.Limit).Set(free)
 		default:
 			m.users.WithLabelValues(u.Limit).Observe(free)

@@ -14,6 +14,7 @@ import (
 
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // newJournaled is newLedger with a journal, which the test has written by flush.
@@ -22,7 +23,7 @@ func newJournaled(t *testing.T, rdb redis.UniversalClient, scale int) (l *quota.
 	reg = prometheus.NewRegistry()
 	j = quota.NewJournal(quota.JournalOptions{Process: "test/1", Registerer: reg})
 	l, err := quota.NewLedger(quota.Options{
-		Redis: rdb, Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}},
+		Redis: rdb, Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}},
 		Scale: scale, KeyPrefix: ownPrefix(t), Fresh: true, Journal: j, FailOpen: 0.1,
 	})
 	if err != nil {
@@ -98,7 +99,7 @@ func TestJournalTellsWhoSpent(t *testing.T) {
 			}
 		}
 		spent, err := l.Spent(t.Context(), quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}, "gmail", at.Add(64*time.Second))
-		if err != nil || len(spent[quota.LimitUserMinute]) != 0 || len(spent[quota.LimitProjectMinute]) != 0 {
+		if err != nil || len(spent[price.UserMinute]) != 0 || len(spent[price.ProjectMinute]) != 0 {
 			t.Errorf("a window later %v, %v are spent, want nothing", spent, err)
 		}
 		n, top, err := l.Spenders(t.Context(), "p", "gmail", at, 1)
@@ -167,7 +168,7 @@ func TestJournalTellsWhyCallsWereRefused(t *testing.T) {
 			if waits {
 				calls = 2
 			}
-			if n.Lane != quota.Backfill || n.Calls != calls || n.Limit != quota.LimitUserMinute || n.Bound != quota.BoundCeiling ||
+			if n.Lane != quota.Backfill || n.Calls != calls || n.Limit != price.UserMinute || n.Bound != quota.BoundCeiling ||
 				n.Used != 5000 || n.Ceiling != 4800 || n.Cost != 20 || n.Wait < time.Minute-5*time.Second || n.Wait > 62*time.Second ||
 				n.Until.Sub(at) > 62*time.Second || n.Until.Before(at.Add(50*time.Second)) || n.Process != "test/1" {
 				t.Errorf("refusal with waits = %t: %+v", waits, n)

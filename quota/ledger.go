@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"headroom/quota/price"
 	"maps"
 	"math"
 	"slices"
@@ -272,8 +273,8 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost int64) (De
 	} else if err := c.Validate(); err != nil {
 		return Decision{}, err
 	}
-	if cost < 0 || cost > maxUnits {
-		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, maxUnits)
+	if cost < 0 || cost > price.MaxUnits {
+		return Decision{}, fmt.Errorf("quota: cost %d is not from 0 to %d", cost, price.MaxUnits)
 	}
 	p := b.rules.Load().plan(c.User, c.Lane)
 	if l.now == nil && cost <= p.most {
@@ -438,7 +439,7 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 		return Decision{}, fmt.Errorf("%w: %d units, but lane %s may fill %s up to %d only", ErrNeverFits, cost, c.Lane, u.Limit, u.Ceiling)
 	}
 	bound := boundParts[part]
-	if p.paced && u.Limit == LimitProjectDay && u.Used+cost <= p.budget { // its turn comes before the day ends
+	if p.paced && u.Limit == price.ProjectDay && u.Used+cost <= p.budget { // its turn comes before the day ends
 		bound, wait = BoundPace, min(wait, p.day.reaches(u.Used+cost, at).Sub(at).Microseconds())
 	}
 	l.metrics.denied(c, u.Limit, bound)

@@ -10,6 +10,7 @@ import (
 
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 func BenchmarkTake(b *testing.B) {
@@ -21,11 +22,11 @@ func BenchmarkTake(b *testing.B) {
 	b.Cleanup(server.Stop)
 	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: server.Addr}))
 	b.Cleanup(func() { rdb.Close() })
-	list, err := quota.LoadList("gmail-2026-05")
+	list, err := price.Load("gmail-2026-05")
 	if err != nil {
 		b.Fatal(err)
 	}
-	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{list}}}})
+	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Projects: map[string]quota.Project{"p": {Lists: []*price.List{list}}}})
 	if err != nil {
 		b.Fatal(err)
 	}

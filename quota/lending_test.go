@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestLendingFollowsDemand watches the ceiling of lane backfill in mode adaptive.
@@ -14,7 +15,7 @@ func TestLendingFollowsDemand(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		ledgers, now := clocked(t, rdb, quota.Project{
-			Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}, Mode: quota.ModeAdaptive,
+			Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}, Mode: quota.ModeAdaptive,
 		}, 2)
 		ceiling := func(lane quota.Lane) int64 {
 			t.Helper()

@@ -3,6 +3,7 @@ package quota
 import (
 	"errors"
 	"fmt"
+	"headroom/quota/price"
 	"slices"
 	"strings"
 )
@@ -123,7 +124,7 @@ func (c Change) String() string {
 
 // Validate reports everything that is wrong with a change for an API whose limits
 // are those of list.
-func (c Change) Validate(list *PriceList) error {
+func (c Change) Validate(list *price.List) error {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if !c.Lane.Valid() {

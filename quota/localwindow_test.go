@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"headroom/quota/price"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -13,10 +14,10 @@ func TestLocalWindowsAgainstALog(t *testing.T) {
 	t.Parallel()
 	const width = 100 * time.Millisecond
 	p := &plan{
-		project: scope{windows: []window{{limit: LimitProjectMinute, units: 900, reserve: 900, buckets: 61}}},
+		project: scope{windows: []window{{limit: price.ProjectMinute, units: 900, reserve: 900, buckets: 61}}},
 		user: scope{windows: []window{
 			{limit: "user-burst", units: 100, reserve: 40, buckets: 5},
-			{limit: LimitUserMinute, units: 600, reserve: 600, buckets: 61},
+			{limit: price.UserMinute, units: 600, reserve: 600, buckets: 61},
 		}},
 	}
 	rng := rand.New(rand.NewPCG(1, 2))

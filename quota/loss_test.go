@@ -16,6 +16,7 @@ import (
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // The traffic is light enough for a busy machine: some twenty calls a second.
@@ -56,7 +57,7 @@ func newTraffic(t *testing.T, rdb redis.UniversalClient) *traffic {
 	}
 	t.Cleanup(func() { shutdown(context.WithoutCancel(t.Context())) })
 	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, FailOpen: quota.NoFailOpen, Scale: lossScale, Fresh: true,
-		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, lossLimit, 1_200_000)}}}})
+		Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, lossLimit, 1_200_000)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +268,7 @@ func TestFirstUseHoldsTheBackground(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		ledger, err := quota.NewLedger(quota.Options{Redis: rdb, FailOpen: quota.NoFailOpen, Scale: 15, KeyPrefix: fmt.Sprintf("%s:", t.Name()),
-			Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}}})
+			Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 6000, 100_000)}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // discovery reads an API's discovery document, which ships with Google's client.
@@ -116,6 +117,29 @@ func TestRecogniseOthers(t *testing.T) {
 		}
 		if got := quota.Recognise(&http.Request{Method: verb, URL: u}); got != want {
 			t.Errorf("%s: got %+v, want %+v", target, got, want)
+		}
+	}
+}
+
+// TestListsAreComplete prices every method of the discovery documents.
+func TestListsAreComplete(t *testing.T) {
+	gmail, calendar := discovery(t, "gmail/v1/gmail-api.json"), discovery(t, "calendar/v3/calendar-api.json")
+	for _, name := range price.Names() {
+		list, err := price.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		methods := gmail
+		if list.API == "calendar" {
+			methods = calendar
+		}
+		for id := range methods {
+			if _, known := list.Cost(id, ""); !known {
+				t.Errorf("%s has no price for %s", name, id)
+			}
+		}
+		if len(list.Costs) != len(methods) {
+			t.Errorf("%s prices %d methods, the API has %d", name, len(list.Costs), len(methods))
 		}
 	}
 }

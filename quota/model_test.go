@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // model is the ledger's contract without its tricks: a map of buckets per
@@ -43,7 +44,7 @@ type modelAnswer struct {
 }
 
 func windowKey(limit, user string) string {
-	if limit == quota.LimitUserMinute {
+	if limit == price.UserMinute {
 		return limit + " " + user
 	}
 	return limit
@@ -98,7 +99,7 @@ func (m *model) take(user string, lane quota.Lane, cost, now int64) modelAnswer 
 			m.state[key] = w
 		}
 	}
-	for _, limit := range []string{quota.LimitProjectMinute, quota.LimitUserMinute} {
+	for _, limit := range []string{price.ProjectMinute, price.UserMinute} {
 		w, used, again := m.window(limit, user).settled(now, m.width, m.n)
 		views[windowKey(limit, user)], restamped = w, restamped || again
 		answer.used[limit] = used
@@ -140,14 +141,14 @@ func (m *model) take(user string, lane quota.Lane, cost, now int64) modelAnswer 
 	if answer.wait != 0 || cost == 0 {
 		// The project's window is kept up to date; a user's only when it must be.
 		if !restamped {
-			delete(views, windowKey(quota.LimitUserMinute, user))
+			delete(views, windowKey(price.UserMinute, user))
 		}
 		keep()
 		return answer
 	}
 	keep()
 	answer.granted = cost
-	for _, limit := range []string{quota.LimitProjectMinute, quota.LimitUserMinute} {
+	for _, limit := range []string{price.ProjectMinute, price.UserMinute} {
 		w := m.window(limit, user)
 		w.buckets[w.newest] += answer.granted
 		for lane, s := range m.lanes { // whoever spends, every paced lane pays
@@ -203,16 +204,16 @@ func FuzzLedgerAgainstModel(f *testing.F) {
 func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (waits, admitted, denied int) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	limits := map[string]int64{
-		quota.LimitUserMinute:    60 + rnd.Int64N(3000),
-		quota.LimitProjectMinute: 100 + rnd.Int64N(6000),
+		price.UserMinute:    60 + rnd.Int64N(3000),
+		price.ProjectMinute: 100 + rnd.Int64N(6000),
 	}
 	lanes := map[quota.Lane]quota.LaneSettings{
 		quota.Interactive: {Ceiling: 1},
 		quota.Sync:        {Ceiling: 0.5 + rnd.Float64()/2, Pace: 0.5 + rnd.Float64()*3},
 		quota.Backfill:    {Ceiling: 0.3 + rnd.Float64()/2, Pace: 0.5 + rnd.Float64()},
 	}
-	list := gmailWith(t, limits[quota.LimitUserMinute], limits[quota.LimitProjectMinute])
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{list}, Lanes: lanes}, 1)
+	list := gmailWith(t, limits[price.UserMinute], limits[price.ProjectMinute])
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{list}, Lanes: lanes}, 1)
 	// Past 2^32 buckets of a second would be the year 2106: begin shortly before.
 	now := int64(1_790_000_000_000_000) + rnd.Int64N(1e9)
 	if seed%4 == 3 {
@@ -253,10 +254,10 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 		user, lane := users[rnd.IntN(len(users))], quota.Lanes[rnd.IntN(3)]
 		if rnd.IntN(100) == 0 && !stepping {
 			ms := rnd.Int64N(40_000)
-			limit, till := quota.LimitUserMinute, time.Time{}
+			limit, till := price.UserMinute, time.Time{}
 			var err error
 			if rnd.IntN(3) == 0 {
-				limit = quota.LimitProjectMinute
+				limit = price.ProjectMinute
 				till, err = ledger.HoldProject(t.Context(), "p", "gmail", time.Duration(ms)*time.Millisecond)
 			} else {
 				till, err = ledger.HoldUser(t.Context(), "p", user, "gmail", time.Duration(ms)*time.Millisecond)
@@ -300,8 +301,8 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 					}
 				}
 				if !stepping && got.Charge.Units > 0 {
-					record("user "+user, limits[quota.LimitUserMinute], got.Charge.Units)
-					record("project", limits[quota.LimitProjectMinute], got.Charge.Units)
+					record("user "+user, limits[price.UserMinute], got.Charge.Units)
+					record("project", limits[price.ProjectMinute], got.Charge.Units)
 				}
 			}
 			return want1.wait

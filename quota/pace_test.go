@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestPaceAfterADayOfPeople lets people use all of a limit for a day: what the
@@ -15,7 +16,7 @@ import (
 func TestPaceAfterADayOfPeople(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+		ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 		now := time.UnixMicro(1_790_000_000_000_000)
 		ledger.SetNow(func() time.Time { return now })
 		people := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}

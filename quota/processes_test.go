@@ -22,6 +22,7 @@ import (
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // A spender is one of many processes that spend from the same limits. It prints
@@ -62,19 +63,19 @@ func spend() int {
 		rdb = redis.NewClusterClient(quota.ClusterOptions(&redis.ClusterOptions{Addrs: s.Addrs}))
 	}
 	defer rdb.Close()
-	list, err := quota.LoadList("gmail-2026-05")
+	list, err := price.Load("gmail-2026-05")
 	if err == nil {
-		list, err = list.WithLimit(quota.LimitUserMinute, s.User)
+		list, err = list.WithLimit(price.UserMinute, s.User)
 	}
 	if err == nil {
-		list, err = list.WithLimit(quota.LimitProjectMinute, s.Project)
+		list, err = list.WithLimit(price.ProjectMinute, s.Project)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
 	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, KeyPrefix: s.Prefix, Scale: s.Scale, Fresh: true,
-		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{list}}}})
+		Projects: map[string]quota.Project{"p": {Lists: []*price.List{list}}}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
@@ -316,7 +317,7 @@ func TestClusterKeepsAProjectTogether(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	projects := map[string]quota.Project{}
 	for i := range 12 {
-		projects[fmt.Sprint("p", i)] = quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}
+		projects[fmt.Sprint("p", i)] = quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}
 	}
 	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, Projects: projects, Fresh: true})
 	if err != nil {

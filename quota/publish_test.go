@@ -9,16 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 func TestPublishedSettingsHoldWithTheNextDecision(t *testing.T) {
 	t.Parallel()
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		project := quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}
+		project := quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}
 		ledgers, _ := clocked(t, rdb, project, 3)
 		// One process has another price list, and with it keys of another shape.
 		fourth := project
-		fourth.Lists = []*quota.PriceList{withBurst(t)}
+		fourth.Lists = []*price.List{withBurst(t)}
 		more, err := quota.NewLedger(quota.Options{Redis: rdb, Projects: map[string]quota.Project{"p": fourth}, KeyPrefix: ledgers[0].Prefix(), Fresh: true})
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func TestPublishedSettingsHoldWithTheNextDecision(t *testing.T) {
 
 func TestBadSettingsAreNotPublished(t *testing.T) {
 	t.Parallel()
-	l := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 1)
+	l := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 1)
 	for _, c := range []quota.Change{
 		{Lane: "batch", Key: quota.KeyCeiling, Value: 0.5},
 		{Lane: quota.Sync, Key: quota.KeyCeiling, Value: 1.5},
@@ -92,7 +93,7 @@ func TestBadSettingsAreNotPublished(t *testing.T) {
 		{Lane: quota.Sync, Key: "speed", Value: 1},
 		{Lane: quota.Interactive, Key: quota.KeyPace, Value: 1},
 		{Lane: quota.Backfill, Limit: "user-hour", Key: quota.KeyCeiling, Value: 0.5},
-		{Lane: quota.Backfill, Limit: quota.LimitUserMinute, Key: quota.KeyInFlight, Value: 5},
+		{Lane: quota.Backfill, Limit: price.UserMinute, Key: quota.KeyInFlight, Value: 5},
 		{Lane: quota.Backfill, Key: quota.KeyInFlight, Value: 2.5},
 	} {
 		if _, err := l.Publish(t.Context(), "p", "gmail", quota.Live{Revision: 1, Changes: []quota.Change{c}}); err == nil {
@@ -108,7 +109,7 @@ func TestBadSettingsAreNotPublished(t *testing.T) {
 }
 
 func TestTheLeastCeilingOfBytesIsStillALimit(t *testing.T) {
-	l := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 1)
+	l := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 1)
 	live := quota.Live{Revision: 1}.With(quota.Change{Lane: quota.Backfill, Limit: quota.LimitUserBytes, Key: quota.KeyCeiling, Value: 1e-10})
 	if _, err := l.Publish(t.Context(), "p", "gmail", live); err != nil {
 		t.Fatal(err)
@@ -119,14 +120,14 @@ func TestTheLeastCeilingOfBytesIsStillALimit(t *testing.T) {
 }
 
 // withBurst is a price list with a window more.
-func withBurst(t *testing.T) *quota.PriceList {
+func withBurst(t *testing.T) *price.List {
 	t.Helper()
 	list := *gmailWith(t, 6000, 1_200_000)
-	limits := map[string]quota.Limit{}
+	limits := map[string]price.Limit{}
 	for name, limit := range list.Limits {
 		limits[name] = limit
 	}
-	burst := limits[quota.LimitUserMinute]
+	burst := limits[price.UserMinute]
 	burst.Period /= 2
 	limits["user-burst"] = burst
 	list.Limits = limits

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // A recovery is a backfill that takes all it gets from one user, through one
@@ -24,7 +25,7 @@ type recovery struct {
 const travel = 10 * time.Millisecond // of a call to Google
 
 func newRecovery(t *testing.T, meter string, phase time.Duration, closed func(time.Time) time.Duration) *recovery {
-	project := quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}
+	project := quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}
 	ledgers, now := clocked(t, newClient(t, realRedis.Addr), project, 1)
 	*now = now.Truncate(time.Minute).Add(phase)
 	return &recovery{t: t, ledger: ledgers[0], now: now, closed: closed, google: meterModel{kind: meter, limit: 6000, level: 1100, at: *now}}

@@ -12,6 +12,7 @@ import (
 
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 var realRedis *localredis.Server
@@ -73,14 +74,14 @@ func newLedger(t testing.TB, rdb redis.UniversalClient, project quota.Project, s
 }
 
 // gmailWith is the May 2026 price list with other limits.
-func gmailWith(t testing.TB, user, project int64) *quota.PriceList {
+func gmailWith(t testing.TB, user, project int64) *price.List {
 	t.Helper()
-	list, err := quota.LoadList("gmail-2026-05")
+	list, err := price.Load("gmail-2026-05")
 	if err == nil {
-		list, err = list.WithLimit(quota.LimitUserMinute, user)
+		list, err = list.WithLimit(price.UserMinute, user)
 	}
 	if err == nil {
-		list, err = list.WithLimit(quota.LimitProjectMinute, project)
+		list, err = list.WithLimit(price.ProjectMinute, project)
 	}
 	if err != nil {
 		t.Fatal(err)

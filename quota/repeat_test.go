@@ -23,6 +23,7 @@ import (
 
 	"headroom/internal/lab/fakegoogle"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestRepeatsOverHTTP1AreCharged lets the fake Google reset connections that were
@@ -56,7 +57,7 @@ func TestRepeatsOverHTTP1AreCharged(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { shutdown(context.WithoutCancel(t.Context())) })
-			project := quota.Project{Lists: []*quota.PriceList{gmailWith(t, tt.limit, 1_000_000)},
+			project := quota.Project{Lists: []*price.List{gmailWith(t, tt.limit, 1_000_000)},
 				Lanes: map[quota.Lane]quota.LaneSettings{quota.Backfill: {Ceiling: 1}}}
 			ledger := newLedger(t, newClient(t, realRedis.Addr), project, 1)
 			base := &http.Transport{}
@@ -72,7 +73,7 @@ func TestRepeatsOverHTTP1AreCharged(t *testing.T) {
 				_, err := service.Users.GetProfile("me").Context(ctx).Do()
 				if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
 					refused++
-					if denied.Limit != quota.LimitUserMinute || denied.RetryAfter < 50*time.Second {
+					if denied.Limit != price.UserMinute || denied.RetryAfter < 50*time.Second {
 						t.Errorf("call %d: %+v", i+1, denied)
 					}
 				} else if err != nil {
@@ -102,7 +103,7 @@ func usedBy(t *testing.T, l *quota.Ledger, c quota.Caller) int64 {
 		t.Fatal(err)
 	}
 	for _, u := range d.Usage {
-		if u.Limit == quota.LimitUserMinute {
+		if u.Limit == price.UserMinute {
 			return u.Used
 		}
 	}
@@ -228,7 +229,7 @@ func TestRepeatsOverHTTP2AreCharged(t *testing.T) {
 				server := &streams{goAway: goAway}
 				url, base := server.listen(t)
 				// There is room for four writes: the second call takes two of them.
-				ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 4*call.cost, 1_000_000)},
+				ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 4*call.cost, 1_000_000)},
 					Lanes: map[quota.Lane]quota.LaneSettings{quota.Sync: {Ceiling: 1}, quota.Backfill: {Ceiling: 1}}}, 1)
 				client := &http.Client{Transport: &quota.Transport{Base: base, Limiter: ledger}}
 				c := ann(quota.Interactive)
@@ -242,7 +243,7 @@ func TestRepeatsOverHTTP2AreCharged(t *testing.T) {
 					t.Errorf("two calls were written %d times and charged %d units, want 3 and %d", n, used, 3*call.cost)
 				}
 				err := call.do(ctx, client, url) // is refused when it is to be written again
-				if denied, ok := errors.AsType[*quota.DeniedError](err); !ok || denied.Limit != quota.LimitUserMinute {
+				if denied, ok := errors.AsType[*quota.DeniedError](err); !ok || denied.Limit != price.UserMinute {
 					t.Errorf("a repeat that does not fit: %v", err)
 				}
 				if n, used := server.requests.Load(), usedBy(t, ledger, c); n != 4 || used != 4*call.cost {

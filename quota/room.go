@@ -3,33 +3,11 @@ package quota
 import (
 	"errors"
 	"fmt"
+	"headroom/quota/price"
 	"maps"
 	"math"
 	"slices"
 )
-
-// reading are the methods that every lane must have room for: work that makes them
-// would wait for ever.
-var reading = map[string][]string{
-	"gmail": {
-		"gmail.users.messages.get", "gmail.users.threads.get", "gmail.users.messages.attachments.get", "gmail.users.messages.list",
-		"gmail.users.threads.list", "gmail.users.history.list", "gmail.users.labels.get", "gmail.users.labels.list", "gmail.users.getProfile",
-	},
-	"calendar": {"calendar.calendarList.list", "calendar.events.list", "calendar.events.get"},
-}
-
-// largest is the most that one call costs which reads.
-func (l *PriceList) largest() (method string, units int64) {
-	for _, name := range reading[l.API] {
-		cost := l.Costs[name]
-		for _, u := range append(slices.Collect(maps.Values(cost.Formats)), cost.Units) {
-			if u > units {
-				method, units = name, u
-			}
-		}
-	}
-	return method, units
-}
 
 // CheckRoom reports settings of a project, and live ones if there are any, that leave
 // a lane less than the price of one call that reads, each with the least value that
@@ -43,8 +21,8 @@ func (p Project) CheckRoom(live map[string]Live) error {
 	return errors.Join(problems...)
 }
 
-func (p Project) checkRoom(list *PriceList, live Live) (problems []error) {
-	method, need := list.largest()
+func (p Project) checkRoom(list *price.List, live Live) (problems []error) {
+	method, need := list.MostExpensiveRead()
 	bad := func(user, format string, args ...any) {
 		text := fmt.Sprintf(format, args...)
 		if user != "" {
@@ -54,7 +32,7 @@ func (p Project) checkRoom(list *PriceList, live Live) (problems []error) {
 			problems = append(problems, errors.New(text))
 		}
 	}
-	if b := p.budget(list.API); b != nil && b.pauses() && b.Units < need {
+	if b := p.budget(list.API); b != nil && b.Pauses() && b.Units < need {
 		bad("", "a day's budget of %d units is less than one call costs (%s: %d); the least is %d", b.Units, method, need, need)
 	}
 	users := map[string]bool{"": true}

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"headroom/quota/price"
 	"slices"
 	"sync/atomic"
 )
@@ -18,7 +19,7 @@ type rules struct {
 type book struct {
 	name    string
 	project Project
-	list    *PriceList
+	list    *price.List
 	fresh   atomic.Bool // see Options.Fresh
 	rules   atomic.Pointer[rules]
 	breaker *breaker

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"headroom/quota/price"
 	"maps"
 	"math"
 	"slices"
@@ -14,10 +15,6 @@ import (
 
 	"go.uber.org/zap"
 )
-
-// maxUnits bounds limits and costs: the ledger counts in 32 bits, and Lua must
-// stay exact.
-const maxUnits = 1<<31 - 1
 
 // The shape of the windows, in quota time.
 const (
@@ -51,11 +48,11 @@ type LaneSettings struct {
 
 // Project is what the ledger knows of a Google Cloud project.
 type Project struct {
-	Lists   []*PriceList          // one per API
+	Lists   []*price.List         // one per API
 	Mode    Mode                  // [ModeDefault] if empty
 	Lanes   map[Lane]LaneSettings // the mode's where unset
 	Changes []Change              // to the lanes, for all APIs
-	Budgets []Budget              // at most one per API
+	Budgets []price.Budget        // at most one per API
 }
 
 func (p Project) validate() error {
@@ -101,7 +98,7 @@ func (p Project) validate() error {
 		if _, ok := seen[b.API]; !ok {
 			problems = append(problems, fmt.Errorf("a budget for %q, but no price list", b.API))
 		}
-		if err := b.validate(); err != nil {
+		if err := b.Validate(); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -186,7 +183,7 @@ func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, er
 	list, name, project := b.list, b.name, b.project
 	set := func(lane Lane, limit string) LaneSettings { return project.settings(live, lane, limit, user) }
 	p := &plan{
-		lane: lane, fresh: &b.fresh, revision: live.Revision, most: maxUnits, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
+		lane: lane, fresh: &b.fresh, revision: live.Revision, most: price.MaxUnits, width: l.buckets.width.Microseconds() / int64(l.scale), buckets: l.buckets,
 		// The project is the hash tag: its own limit is a few percent of what one
 		// shard of a cluster can count, and one script may only touch one slot.
 		base: l.prefix + "{" + list.API + ":" + name + "}:",
@@ -212,10 +209,10 @@ func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, er
 	p.budget = maxBudget
 	if budget := project.budget(list.API); budget != nil {
 		p.day = &dayPlan{Budget: *budget, told: &b.told, log: l.log.With(zap.String("project", name), zap.String("api", list.API))}
-		if budget.pauses() && (lane != Interactive || budget.Hard) {
+		if budget.Pauses() && (lane != Interactive || budget.Hard) {
 			p.budget = budget.Units
 			p.most = min(p.most, budget.Units)
-			p.paced = lane == Backfill && budget.paced()
+			p.paced = lane == Backfill && budget.Paced()
 		}
 	}
 	var longest int64
@@ -248,7 +245,7 @@ func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, er
 	return p, nil
 }
 
-func (p *plan) makeWindow(name string, limit Limit, set settingsFunc, lane Lane) (window, error) {
+func (p *plan) makeWindow(name string, limit price.Limit, set settingsFunc, lane Lane) (window, error) {
 	s := set(lane, name)
 	w := window{limit: name, units: limit.Units, ceiling: int64(float64(limit.Units) * s.Ceiling),
 		buckets: int64((limit.Period + p.buckets.guard) / p.buckets.width)}
@@ -275,7 +272,7 @@ func (p *plan) makeWindow(name string, limit Limit, set settingsFunc, lane Lane)
 
 // interval is the time that a lane's pace takes to pay for a unit of a limit, in
 // 1/256 us; 0 if it has no pace.
-func (p *plan) interval(name string, limit Limit, set settingsFunc, lane Lane) (int64, error) {
+func (p *plan) interval(name string, limit price.Limit, set settingsFunc, lane Lane) (int64, error) {
 	s := set(lane, name)
 	if s.Pace == 0 {
 		return 0, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestCoolDownBindsEveryShape tells of cool-downs by processes whose keys have one
@@ -22,11 +23,11 @@ func TestCoolDownBindsEveryShape(t *testing.T) {
 			list := gmailWith(t, 6000, 100_000)
 			if extra != "" { // a window more in the user's key is another shape
 				list.Limits = maps.Clone(list.Limits)
-				list.Limits[extra] = quota.Limit{Units: 6000, Per: "user", Period: 10 * time.Second}
+				list.Limits[extra] = price.Limit{Units: 6000, Per: "user", Period: 10 * time.Second}
 			}
 			ledger, err := quota.NewLedger(quota.Options{
 				Redis: rdb, KeyPrefix: prefix, Fresh: true,
-				Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{list}}},
+				Projects: map[string]quota.Project{"p": {Lists: []*price.List{list}}},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestTwoShapesSideBySide runs processes with an old and a new layout of keys on
@@ -30,10 +31,10 @@ func TestTwoShapesSideBySide(t *testing.T) {
 			list := gmailWith(t, 6000, 8000)
 			if burst { // a window more in the user's key is another shape
 				limits := maps.Clone(list.Limits)
-				limits["user-burst"] = quota.Limit{Units: 6000, Per: "user", Period: 10 * time.Second}
+				limits["user-burst"] = price.Limit{Units: 6000, Per: "user", Period: 10 * time.Second}
 				list.Limits = limits
 			}
-			project := quota.Project{Lists: []*quota.PriceList{list}}
+			project := quota.Project{Lists: []*price.List{list}}
 			ledger, err := quota.NewLedger(quota.Options{Redis: rdb, KeyPrefix: t.Name(), Projects: map[string]quota.Project{"p": project}})
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +85,7 @@ func TestTwoShapesSideBySide(t *testing.T) {
 }
 
 func TestUsersDifferInAllButTheCaseOfASCII(t *testing.T) {
-	ledger := newLedger(t, newClient(t, "127.0.0.1:1"), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 8000)}}, 1)
+	ledger := newLedger(t, newClient(t, "127.0.0.1:1"), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 8000)}}, 1)
 	keys := func(user string) string {
 		return strings.Join(ledger.Keys(quota.Caller{Project: "p", User: user, Lane: quota.Sync}, "gmail"), " ")
 	}
@@ -116,8 +117,8 @@ func TestDayBudget(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				now := test.start
 				ledger, err := quota.NewLedger(quota.Options{Redis: rdb, KeyPrefix: t.Name(), Fresh: true, Projects: map[string]quota.Project{"p": {
-					Lists:   []*quota.PriceList{gmailWith(t, 6000, 100_000)},
-					Budgets: []quota.Budget{{API: "gmail", Units: 100, Hard: test.hard}},
+					Lists:   []*price.List{gmailWith(t, 6000, 100_000)},
+					Budgets: []price.Budget{{API: "gmail", Units: 100, Hard: test.hard}},
 				}}})
 				if err != nil {
 					t.Fatal(err)
@@ -135,7 +136,7 @@ func TestDayBudget(t *testing.T) {
 				}
 				var denied *quota.DeniedError
 				midnight := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, pacific)
-				if err := take(quota.Backfill, 20); !errors.As(err, &denied) || denied.Limit != quota.LimitProjectDay || !denied.At.Equal(midnight) || denied.Used != 100 {
+				if err := take(quota.Backfill, 20); !errors.As(err, &denied) || denied.Limit != price.ProjectDay || !denied.At.Equal(midnight) || denied.Used != 100 {
 					t.Errorf("past the budget: got %+v, %v, want to wait until %s", denied, err, midnight)
 				}
 				err = take(quota.Interactive, 20)
@@ -151,7 +152,7 @@ func TestDayBudget(t *testing.T) {
 					t.Errorf("at midnight: %v", err)
 				}
 				peek, err := ledger.Peek(t.Context(), quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Backfill}, "gmail")
-				if day := peek.Usage[len(peek.Usage)-1]; err != nil || day.Limit != quota.LimitProjectDay || day.Used != 20 {
+				if day := peek.Usage[len(peek.Usage)-1]; err != nil || day.Limit != price.ProjectDay || day.Used != 20 {
 					t.Errorf("in the new day: %+v, %v, want 20 units used", day, err)
 				}
 				now = midnight.Add(-time.Hour) // the clock steps back into a day that is over
@@ -161,7 +162,7 @@ func TestDayBudget(t *testing.T) {
 					}
 					now = now.Add(time.Second)
 				}
-				if err := take(quota.Backfill, 20); !errors.As(err, &denied) || denied.Limit != quota.LimitProjectDay {
+				if err := take(quota.Backfill, 20); !errors.As(err, &denied) || denied.Limit != price.ProjectDay {
 					t.Errorf("a clock that steps back freed units: got %v", err)
 				}
 			})
@@ -173,7 +174,7 @@ func TestDayBudget(t *testing.T) {
 // idle minutes and shorter holds change nothing, and no other user is slowed.
 func TestHoldKeepsItsLength(t *testing.T) {
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+		ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 		now := time.UnixMicro(1_790_000_000_000_000)
 		ledger.SetNow(func() time.Time { return now })
 		ann := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // A unit leaves the window a guard later than Google forgets it, at the end of
@@ -26,7 +27,7 @@ func TestHowLongAUnitCounts(t *testing.T) {
 			onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 				o := quota.Options{
 					Redis: rdb, KeyPrefix: t.Name() + ":", Fresh: true,
-					Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 100, 1000)}}},
+					Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 100, 1000)}}},
 				}
 				test.change(&o)
 				ledger, err := quota.NewLedger(o)
@@ -57,7 +58,7 @@ func TestHowLongAUnitCounts(t *testing.T) {
 func TestPaceWithoutGuard(t *testing.T) {
 	o := quota.Options{
 		Redis: newClient(t, realRedis.Addr), KeyPrefix: t.Name() + ":", Fresh: true,
-		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}},
+		Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 6000, 100_000)}}},
 	}
 	quota.WithoutGuard(&o)
 	ledger, err := quota.NewLedger(o)

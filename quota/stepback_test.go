@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestWhatWasLearnedOutlivesAClockThatStepsBack sets the clock of Redis back by an
@@ -14,7 +15,7 @@ import (
 // further refusals still count.
 func TestWhatWasLearnedOutlivesAClockThatStepsBack(t *testing.T) {
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}}, 1)
+		ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
 		now := time.UnixMicro(1_790_000_000_000_000)
 		ledger.SetNow(func() time.Time { return now })
 		ann := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}

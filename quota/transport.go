@@ -118,7 +118,7 @@ func (t *Transport) price(r *http.Request) (priced, error) {
 		return none, err
 	}
 	c.User = lower(c.User)
-	return price(prices, c, r)
+	return priceOf(prices, c, r)
 }
 
 func (t *Transport) now() time.Time {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/api/option"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // mailServer counts what reaches it, and answers with an empty object.
@@ -39,7 +40,7 @@ func gmailClient(t *testing.T, url string, transport *quota.Transport) *gmail.Se
 
 func TestTransportChargesBeforeSending(t *testing.T) {
 	url, calls := mailServer(t)
-	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 60, 1000)}}, 1)
+	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 60, 1000)}}, 1)
 	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}
 	ctx := quota.WithCaller(t.Context(), caller)
@@ -54,7 +55,7 @@ func TestTransportChargesBeforeSending(t *testing.T) {
 	if !errors.As(err, &denied) {
 		t.Fatalf("the fourth: got %v, want a refusal through Google's client", err)
 	}
-	if denied.Limit != quota.LimitUserMinute || denied.Used != 60 || denied.Cost != 20 || denied.Caller.User != caller.User || denied.RetryAfter < 50*time.Second {
+	if denied.Limit != price.UserMinute || denied.Used != 60 || denied.Cost != 20 || denied.Caller.User != caller.User || denied.RetryAfter < 50*time.Second {
 		t.Errorf("got %+v", denied)
 	}
 	if calls.Load() != 3 {
@@ -79,7 +80,7 @@ func TestTransportWaitsInLine(t *testing.T) {
 	t.Parallel()
 	url, calls := mailServer(t)
 	project := quota.Project{
-		Lists: []*quota.PriceList{gmailWith(t, 6000, 100000)},
+		Lists: []*price.List{gmailWith(t, 6000, 100000)},
 		Lanes: map[quota.Lane]quota.LaneSettings{quota.Backfill: {Ceiling: 1, Pace: 1.05}},
 	}
 	rdb := newClient(t, realRedis.Addr)
@@ -117,7 +118,7 @@ func TestTransportWaitsInLine(t *testing.T) {
 func TestTransportRefusesALongWait(t *testing.T) {
 	url, calls := mailServer(t)
 	rdb := newClient(t, realRedis.Addr)
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 100000)},
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 100, 100000)},
 		Lanes: map[quota.Lane]quota.LaneSettings{quota.Backfill: {Ceiling: 1}}}, 1)
 	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	ctx := quota.WithCaller(t.Context(), quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Backfill, MaxWait: 500 * time.Millisecond})
@@ -145,7 +146,7 @@ func TestTransportRefusesALongWait(t *testing.T) {
 
 func TestTransportHonoursContextInLine(t *testing.T) {
 	url, calls := mailServer(t)
-	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 100000)},
+	ledger := newLedger(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 100, 100000)},
 		Lanes: map[quota.Lane]quota.LaneSettings{quota.Backfill: {Ceiling: 1}}}, 1)
 	service := gmailClient(t, url, &quota.Transport{Limiter: ledger})
 	caller := quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Backfill, MaxWait: time.Hour}
@@ -182,7 +183,7 @@ func TestTransportHonoursContextInLine(t *testing.T) {
 func TestLedgerUnavailable(t *testing.T) {
 	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: "127.0.0.1:1"}))
 	t.Cleanup(func() { rdb.Close() })
-	ledger := newLedger(t, rdb, quota.Project{Lists: []*quota.PriceList{gmailWith(t, 100, 1000)}}, 1)
+	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 100, 1000)}}, 1)
 	_, err := ledger.Take(t.Context(), quota.Caller{Project: "p", User: "u", Lane: quota.Interactive}, "gmail", 5)
 	if !errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // roundTrip is a function that sends requests.
@@ -39,7 +40,7 @@ func newTripRig(t *testing.T, base http.RoundTripper) *tripRig {
 	rig := &tripRig{t: t, reg: prometheus.NewRegistry(), landed: new(atomic.Int64)}
 	rdb.AddHook(landHook{rig.landed})
 	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, FailOpen: quota.NoFailOpen, KeyPrefix: ownPrefix(t), Fresh: true, Registerer: rig.reg,
-		Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 100, 100_000)}}}})
+		Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 100, 100_000)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestEveryEndGivesThePlaceBackOnce(t *testing.T) {
 				rig.t.Fatal(err)
 			}
 			var denied *quota.DeniedError
-			if _, err := rig.tr.RoundTrip(rig.request(t.Context())); !errors.As(err, &denied) || denied.Limit != quota.LimitUserMinute {
+			if _, err := rig.tr.RoundTrip(rig.request(t.Context())); !errors.As(err, &denied) || denied.Limit != price.UserMinute {
 				rig.t.Errorf("got %v, want a refusal for units", err)
 			}
 		}, 0},

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // TestACooldownIsSaid: the process that Google refused, and one that only hears of
@@ -50,7 +51,7 @@ func TestACooldownIsSaid(t *testing.T) {
 			reg, prefix := prometheus.NewRegistry(), ownPrefix(t)
 			ledger := func(log *zap.Logger, reg prometheus.Registerer) *quota.Ledger {
 				l, err := quota.NewLedger(quota.Options{Redis: newClient(t, realRedis.Addr), KeyPrefix: prefix, Fresh: true, Log: log, Registerer: reg,
-					Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}}})
+					Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +113,7 @@ func TestACooldownIsSaid(t *testing.T) {
 // TestAccountsComeBackOneByOne: 240 accounts that wait for a project's cool-down
 // are told moments that are spread over a third of a minute; people are not.
 func TestAccountsComeBackOneByOne(t *testing.T) {
-	ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}, 1)
+	ledgers, now := clocked(t, newClient(t, realRedis.Addr), quota.Project{Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}, 1)
 	charge, _, _ := take(t, ledgers[0], "ann@example.com", quota.Backfill)
 	if err := ledgers[0].Answered(t.Context(), charge, quota.Refusal{Scope: quota.ScopeDay, Reason: "dailyLimitExceeded", Wait: time.Hour}); err != nil {
 		t.Fatal(err)
@@ -188,7 +189,7 @@ func TestARefusalOfAFeatureClosesThatOnly(t *testing.T) {
 			var ledgers []*quota.Ledger
 			for range 2 {
 				l, err := quota.NewLedger(quota.Options{Redis: newClient(t, realRedis.Addr), KeyPrefix: prefix, Fresh: true, Scale: 60,
-					Projects: map[string]quota.Project{"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 1_200_000)}}}})
+					Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 6000, 1_200_000)}}}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // Options configures [New]. Redis, Store, Blobs, Google, Parser, Log and Registerer
@@ -36,7 +37,7 @@ type Options struct {
 	// PricesFunc returns the price list of Gmail's that a Google Cloud project pays
 	// by, nil if none is known: then whole threads are never asked for. Nil knows
 	// none.
-	PricesFunc func(project string) *quota.PriceList
+	PricesFunc func(project string) *price.List
 	// MaxMessageBytes is the largest raw message whose body is brought; 0: any. Of
 	// larger ones the metadata is.
 	MaxMessageBytes int64
@@ -117,7 +118,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Lanes = quota.Lanes
 	}
 	if o.PricesFunc == nil {
-		o.PricesFunc = func(string) *quota.PriceList { return nil }
+		o.PricesFunc = func(string) *price.List { return nil }
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, 200)
 	o.InFlight = cmp.Or(o.InFlight, 7)

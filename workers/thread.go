@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"headroom/jobs"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // The methods of which one gets a message and one a whole thread.
@@ -27,7 +27,7 @@ func GetFormat(f jobs.Format) string {
 // for the thread to cost less than the messages by themselves; 0: it never does. A
 // price that was not seen on Google's own page counts for half as much again, so
 // that the choice holds even if it is that wrong.
-func ThreadsFrom(list *quota.PriceList, f jobs.Format) int {
+func ThreadsFrom(list *price.List, f jobs.Format) int {
 	if list == nil || !(jobs.Filter{Format: f}).ByThread() {
 		return 0
 	}

@@ -15,7 +15,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // completionTimeout bounds how long a shell waits for what the store knows.
@@ -34,7 +34,7 @@ var argumentOffers = map[string]offer{
 	"SCHEDULE":         words(jobs.Schedules...),
 	"ACCOUNT|PROJECT":  projectOrAccountOffer,
 	"PROJECT|ACCOUNT":  projectOrAccountOffer,
-	"LIST":             words(quota.ListNames()...),
+	"LIST":             words(price.Names()...),
 	"KEY=VALUE":        endingIn("=", quotaKeys),
 	"ID":               nil, // of a message: there are too many
 }
@@ -45,8 +45,8 @@ var flagOffers = map[string]offer{
 	"account": accountOffer,
 	"api":     words("gmail", "calendar"),
 	"class":   classOffer,
-	"limit":   words(quota.LimitUserMinute, quota.LimitProjectMinute),
-	"prices":  words(quota.ListNames()...),
+	"limit":   words(price.UserMinute, price.ProjectMinute),
+	"prices":  words(price.Names()...),
 	"project": projectOffer,
 	"roles":   words(app.Roles...),
 	"set":     endingIn("=", config.Keys()),

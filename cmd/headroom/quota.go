@@ -11,7 +11,7 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/term"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 func newQuota(g *globals) *cobra.Command {
@@ -46,7 +46,7 @@ Exit codes: 0 shown, 2 wrong usage or settings, or no such list or project.`,
 			case diff && project != "":
 				return usagef("--diff compares built-in lists; leave out --project")
 			case diff && len(args) != 2:
-				return usagef("--diff needs two price lists; there are %s", strings.Join(quota.ListNames(), ", "))
+				return usagef("--diff needs two price lists; there are %s", strings.Join(price.Names(), ", "))
 			case diff:
 				return showDiff(cmd, g, args[0], args[1])
 			case len(args) > 1:
@@ -66,8 +66,8 @@ Exit codes: 0 shown, 2 wrong usage or settings, or no such list or project.`,
 
 // pickLists finds the lists of a project, or of all that are built in, and the
 // one of them that is asked for.
-func pickLists(g *globals, project string, args []string) ([]*quota.PriceList, error) {
-	var lists []*quota.PriceList
+func pickLists(g *globals, project string, args []string) ([]*price.List, error) {
+	var lists []*price.List
 	if project != "" {
 		cfg, err := g.load()
 		if err != nil {
@@ -83,8 +83,8 @@ func pickLists(g *globals, project string, args []string) ([]*quota.PriceList, e
 		}
 		lists = p.Lists
 	} else {
-		for _, name := range quota.ListNames() {
-			list, err := quota.LoadList(name)
+		for _, name := range price.Names() {
+			list, err := price.Load(name)
 			if err != nil {
 				return nil, err
 			}
@@ -97,7 +97,7 @@ func pickLists(g *globals, project string, args []string) ([]*quota.PriceList, e
 	var names []string
 	for _, list := range lists {
 		if list.Name == args[0] {
-			return []*quota.PriceList{list}, nil
+			return []*price.List{list}, nil
 		}
 		names = append(names, list.Name)
 	}
@@ -117,19 +117,19 @@ func orNone(names []string) string {
 // listJSON is a price list in which every value names its source, and periods are
 // durations such as "1m0s".
 type listJSON struct {
-	*quota.PriceList
+	*price.List
 	Limits  map[string]limitJSON    `json:"limits"`
-	Billing map[string]quota.Amount `json:"billing"`
-	Costs   map[string]quota.Cost   `json:"costs"`
+	Billing map[string]price.Amount `json:"billing"`
+	Costs   map[string]price.Cost   `json:"costs"`
 }
 
 type limitJSON struct {
-	quota.Limit
+	price.Limit
 	Period string `json:"period"`
 }
 
-func toJSON(list *quota.PriceList) listJSON {
-	out := listJSON{list, map[string]limitJSON{}, map[string]quota.Amount{}, map[string]quota.Cost{}}
+func toJSON(list *price.List) listJSON {
+	out := listJSON{list, map[string]limitJSON{}, map[string]price.Amount{}, map[string]price.Cost{}}
 	for name, limit := range list.Limits {
 		limit.Source = sourceName(limit.Source)
 		out.Limits[name] = limitJSON{limit, limit.Period.String()}
@@ -147,7 +147,7 @@ func toJSON(list *quota.PriceList) listJSON {
 
 // showLists prints lists: as JSON, one object if one was asked for by its name,
 // else an array.
-func showLists(cmd *cobra.Command, g *globals, lists []*quota.PriceList, one bool) error {
+func showLists(cmd *cobra.Command, g *globals, lists []*price.List, one bool) error {
 	if !g.json {
 		for i, list := range lists {
 			if i > 0 {
@@ -169,7 +169,7 @@ func showLists(cmd *cobra.Command, g *globals, lists []*quota.PriceList, one boo
 	return term.WriteJSON(cmd.OutOrStdout(), all)
 }
 
-func writeList(out io.Writer, list *quota.PriceList) error {
+func writeList(out io.Writer, list *price.List) error {
 	fmt.Fprintf(out, "%s: %s as of %s\n\n", list.Name, list.API, list.Date)
 	w := term.NewTable(out, "LIMIT", "UNITS", "PER", "PERIOD", "VERIFIED", "SOURCE", "NOTE…")
 	for _, name := range slices.Sorted(maps.Keys(list.Limits)) {
@@ -208,7 +208,7 @@ func writeList(out io.Writer, list *quota.PriceList) error {
 }
 
 // byFormat lists the formats whose price is their own.
-func byFormat(c quota.Cost) string {
+func byFormat(c price.Cost) string {
 	var prices []string
 	for _, format := range slices.Sorted(maps.Keys(c.Formats)) {
 		price := fmt.Sprintf("%s %d", format, c.Formats[format])
@@ -236,11 +236,11 @@ func sourceName(name string) string {
 }
 
 func showDiff(cmd *cobra.Command, g *globals, older, newer string) error {
-	a, err := quota.LoadList(older)
+	a, err := price.Load(older)
 	if err != nil {
 		return &usageError{err}
 	}
-	b, err := quota.LoadList(newer)
+	b, err := price.Load(newer)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -249,7 +249,7 @@ func showDiff(cmd *cobra.Command, g *globals, older, newer string) error {
 		return &usageError{err}
 	}
 	if g.json {
-		return term.WriteJSON(cmd.OutOrStdout(), map[string]any{"old": older, "new": newer, "differences": append([]quota.Difference{}, differences...)})
+		return term.WriteJSON(cmd.OutOrStdout(), map[string]any{"old": older, "new": newer, "differences": append([]price.Difference{}, differences...)})
 	}
 	if len(differences) == 0 {
 		cmd.Printf("%s and %s do not differ\n", older, newer)

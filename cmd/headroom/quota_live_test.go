@@ -22,6 +22,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/lab/localredis"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // decideEnv makes the test binary a process that decides, by the settings file
@@ -101,7 +102,7 @@ func printCeilings(ctx context.Context, ledger *quota.Ledger, out io.Writer) err
 			return err
 		}
 		for _, u := range usage {
-			if u.Limit == quota.LimitUserMinute && u.Ceiling != last {
+			if u.Limit == price.UserMinute && u.Ceiling != last {
 				last = u.Ceiling
 				if err := lines.Encode(ruled{time.Now(), last}); err != nil {
 					return err

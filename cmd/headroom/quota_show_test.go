@@ -14,6 +14,7 @@ import (
 	"headroom/internal/app"
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // spender is a process of the site that spends quota, with a journal of its own.
@@ -126,7 +127,7 @@ func TestQuotaShowOfAnAccount(t *testing.T) {
 		Jobs []struct{ Account, For string }
 	}](t, w.headroom("quota", "show", "ann@example.com", "--json"))
 	u := got.APIs[0].Windows[0]
-	if got.Account != "ann@example.com" || u.Limit != quota.LimitUserMinute || u.Used != 4260 || u.Spent["backfill"] != 1200 || u.Unknown != 60 || u.Lanes[2].Left != 540 {
+	if got.Account != "ann@example.com" || u.Limit != price.UserMinute || u.Used != 4260 || u.Spent["backfill"] != 1200 || u.Unknown != 60 || u.Lanes[2].Left != 540 {
 		t.Errorf("--json = %+v", got)
 	}
 	if n := got.APIs[0].Waiting; len(n) != 1 || n[0].Lane != "backfill" || !n[0].Waits || n[0].WaitSeconds < 50 {
@@ -192,7 +193,7 @@ func TestQuotaShowOfAProject(t *testing.T) {
 		"accounts   2 in the last minute; most by ann@example.com 3,000, bob@example.com 100\n",
 		"to its ceiling of 840,000 (70 %)     set live\n", "to its ceiling of 720,000 (60 %)     mode guaranteed\n",
 		"  backfill:ann@example.com  for project-minute (pace)  until ")
-	if strings.Contains(r.stdout, quota.LimitUserMinute) {
+	if strings.Contains(r.stdout, price.UserMinute) {
 		t.Errorf("a project has no windows of a user:\n%s", r.stdout)
 	}
 	w.headroom("quota", "show", "bob@example.com", "--project", "main").has(t,

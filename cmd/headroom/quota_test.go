@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // priceJSON is what the tests read of a printed price list.
@@ -37,13 +37,13 @@ func TestQuotaPricesShowsLists(t *testing.T) {
 		}
 	}
 	all := headroom(t, "quota", "prices").stdout
-	for _, name := range quota.ListNames() {
+	for _, name := range price.Names() {
 		if !strings.Contains(all, name+": ") {
 			t.Errorf("without a LIST, %s is missing", name)
 		}
 	}
 	for _, row := range decode[[]priceJSON](t, headroom(t, "quota", "prices", "--json")) {
-		list, err := quota.LoadList(row.Name)
+		list, err := price.Load(row.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,9 +103,9 @@ func TestQuotaPricesDiff(t *testing.T) {
 	}
 	diff := decode[struct {
 		Old, New    string
-		Differences []quota.Difference
+		Differences []price.Difference
 	}](t, headroom(t, "quota", "prices", "--json", "--diff", "gmail-legacy", "gmail-2026-05"))
-	if diff.Old != "gmail-legacy" || diff.New != "gmail-2026-05" || diff.Differences[0] != (quota.Difference{Kind: "limit", Name: "user-minute", Old: 15000, New: 6000}) {
+	if diff.Old != "gmail-legacy" || diff.New != "gmail-2026-05" || diff.Differences[0] != (price.Difference{Kind: "limit", Name: "user-minute", Old: 15000, New: 6000}) {
 		t.Errorf("diff = %+v", diff)
 	}
 	if r := headroom(t, "quota", "prices", "--diff", "gmail-legacy", "gmail-legacy"); r.code != 0 || !strings.Contains(r.stdout, "do not differ") {
@@ -114,7 +114,7 @@ func TestQuotaPricesDiff(t *testing.T) {
 }
 
 func TestQuotaPricesUsage(t *testing.T) {
-	names := strings.Join(quota.ListNames(), ", ")
+	names := strings.Join(price.Names(), ", ")
 	for _, row := range []struct {
 		args []string
 		want string

@@ -5,6 +5,7 @@ import (
 
 	"headroom/config"
 	"headroom/quota"
+	"headroom/quota/price"
 	"headroom/scheduler"
 )
 
@@ -27,11 +28,11 @@ func capacities(cfg config.Config, projects map[string]quota.Project, ledger *qu
 				rule, err := ledger.Rule(quota.Caller{Project: name, Lane: quota.Backfill}, list.API, limit)
 				return rule.Ceiling * float64(list.Limits[limit].Units), err
 			}
-			user, err := ceiling(quota.LimitUserMinute)
+			user, err := ceiling(price.UserMinute)
 			if err != nil {
 				return nil, err
 			}
-			whole, err := ceiling(quota.LimitProjectMinute)
+			whole, err := ceiling(price.ProjectMinute)
 			if err != nil {
 				return nil, err
 			}

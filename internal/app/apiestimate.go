@@ -8,7 +8,7 @@ import (
 
 	"headroom/internal/api"
 	"headroom/jobs"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // apiEstimateTime bounds an estimate, some calls of which may wait for quota. The
@@ -54,7 +54,7 @@ func exampleEstimate() Estimate {
 		Plan:  []Step{{For: "bodies", Method: "gmail.users.messages.get", Format: "raw", Calls: exact(40_000)}},
 		Why:   fmt.Sprintf("the least units for format %s", jobs.FormatRaw),
 		Prices: []Priced{{List: "gmail-2026-05", Own: true, Verified: true, Units: exact(800_400), DayUnits: 80_000_000, DayShare: 0.010005,
-			Ceiling: 4800, Seconds: 10_005, BoundBy: quota.LimitUserMinute}},
+			Ceiling: 4800, Seconds: 10_005, BoundBy: price.UserMinute}},
 		Spent: 21,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"headroom/internal/api"
 	"headroom/internal/store/sqlite"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 const tagQuota = "quota"
@@ -65,7 +66,7 @@ func (b apiBackend) addQuota(a *api.API) {
 		Errors: []int{http.StatusNotFound},
 		Example: QuotaStory{At: state.At, Account: state.Account, Project: state.Project, APIs: state.APIs, Notes: []quota.Note{{
 			At: state.At, Last: state.At, API: "gmail", Kind: quota.NoteRefused, Lane: quota.Backfill, Calls: 3, Cost: 20,
-			Limit: quota.LimitUserMinute, Bound: quota.BoundPace, Used: 4700, Ceiling: 4800, Wait: time.Second, Until: state.At.Add(time.Second),
+			Limit: price.UserMinute, Bound: quota.BoundPace, Used: 4700, Ceiling: 4800, Wait: time.Second, Until: state.At.Add(time.Second),
 		}}},
 	}, func(ctx context.Context, in *explain) (*api.Body[QuotaStory], error) {
 		r, err := b.quotaReader(ctx, in.QuotaAsked)
@@ -171,12 +172,12 @@ func exampleQuota() QuotaState {
 		APIs: []APIQuota{{
 			API: "gmail", Prices: "gmail-2026-05",
 			Windows: []QuotaWindow{{
-				Limit: quota.LimitUserMinute, Per: "user", Units: 6000, Used: 4700,
+				Limit: price.UserMinute, Per: "user", Units: 6000, Used: 4700,
 				Spent: map[quota.Lane]int64{quota.Backfill: 4700, quota.Interactive: 0, quota.Sync: 0},
 				Lanes: []LaneQuota{{Lane: quota.Backfill, Ceiling: 4800, Left: 100, Source: "default"}},
 			}},
 			User: &ScopeQuota{Share: 1}, OfAll: ScopeQuota{Share: 1}, Waiting: []quota.Note{},
 		}},
-		Jobs: []WaitingJob{{ID: "backfill:ann@example.com", Account: "ann@example.com", For: quota.LimitUserMinute, Until: at.Add(time.Second)}},
+		Jobs: []WaitingJob{{ID: "backfill:ann@example.com", Account: "ann@example.com", For: price.UserMinute, Until: at.Add(time.Second)}},
 	}
 }

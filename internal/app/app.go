@@ -29,6 +29,7 @@ import (
 	"headroom/internal/web"
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/quota/price"
 	"headroom/scheduler"
 	"headroom/workers"
 )
@@ -287,7 +288,7 @@ func (a *App) addWorkers(gmail *google.Google) error {
 		Store: a.store, Blobs: Blobs(a.cfg), Google: mailboxes{gmail}, Parser: google.Parse,
 		Calendars: calendars{gmail}, CalendarStore: a.store, Watching: a.watching(),
 		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease, Scale: a.cfg.Scale,
-		PricesFunc: func(project string) *quota.PriceList { return gmailList(projects[project]) }, MaxMessageBytes: int64(w.MaxMessageBytes),
+		PricesFunc: func(project string) *price.List { return gmailList(projects[project]) }, MaxMessageBytes: int64(w.MaxMessageBytes),
 		Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {

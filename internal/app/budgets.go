@@ -5,16 +5,16 @@ import (
 	"maps"
 
 	"headroom/config"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // budgetOf is the day's budget of a price list: what the settings say, and what
 // they do not say such that a backfill costs no money. It has no units when there
 // is none.
-func budgetOf(list *quota.PriceList, b config.Budget, key string) (quota.Budget, []error) {
-	budget := quota.Budget{API: list.API, Hard: b.Hard, AtEnd: quota.AtEnd(b.AtEnd), Ahead: config.DefaultAhead}
+func budgetOf(list *price.List, b config.Budget, key string) (price.Budget, []error) {
+	budget := price.Budget{API: list.API, Hard: b.Hard, AtEnd: price.AtEnd(b.AtEnd), Ahead: config.DefaultAhead}
 	if budget.AtEnd == "" {
-		budget.AtEnd = quota.AtEndPause
+		budget.AtEnd = price.AtEndPause
 	}
 	if b.Ahead != nil {
 		budget.Ahead = *b.Ahead
@@ -25,7 +25,7 @@ func budgetOf(list *quota.PriceList, b config.Budget, key string) (quota.Budget,
 	case free > 0:
 		budget.Units = free
 	case b != config.Budget{}:
-		return quota.Budget{}, []error{fmt.Errorf("%s: needs daily_units, since price list %s knows no day's units that Google does not bill", key, list.Name)}
+		return price.Budget{}, []error{fmt.Errorf("%s: needs daily_units, since price list %s knows no day's units that Google does not bill", key, list.Name)}
 	}
 	return budget, nil
 }
@@ -37,7 +37,7 @@ func WithBudgets(cfg config.Config) config.Config {
 	for name, p := range cfg.Google.Projects {
 		p.Budget = maps.Clone(p.Budget)
 		for _, listName := range p.Prices {
-			list, err := quota.LoadList(listName)
+			list, err := price.Load(listName)
 			if err != nil {
 				continue
 			}
@@ -57,9 +57,9 @@ func WithBudgets(cfg config.Config) config.Config {
 
 // freeUnits is what Google does not bill of a project's day, 0 if the list does
 // not know. What Calendar's lists say is in requests of a whole billing account.
-func freeUnits(list *quota.PriceList) int64 {
+func freeUnits(list *price.List) int64 {
 	if list.API != "gmail" {
 		return 0
 	}
-	return list.Billing[quota.LimitProjectDay].Units
+	return list.Billing[price.ProjectDay].Units
 }

@@ -12,7 +12,7 @@ import (
 	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // StartCalendarSync asks for a sync of an account's calendars now. One that is
@@ -73,5 +73,5 @@ func pricesCalendar(cfg config.Config, project string) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(projects[project].Lists, func(l *quota.PriceList) bool { return l.API == "calendar" })
+	return slices.ContainsFunc(projects[project].Lists, func(l *price.List) bool { return l.API == "calendar" })
 }

@@ -8,6 +8,7 @@ import (
 
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/quota/price"
 	"headroom/workers"
 )
 
@@ -34,11 +35,11 @@ type Priced struct {
 	Seconds float64 `json:"seconds"`       // at that ceiling
 	BoundBy string  `json:"bound_by"`      // the limit that makes it take so long
 
-	list *quota.PriceList
+	list *price.List
 }
 
 // plan is the calls of the backfill that cost least by a price list.
-func (s *survey) plan(list *quota.PriceList) []Step {
+func (s *survey) plan(list *price.List) []Step {
 	fetch := s.fetch()
 	listed := Figure{pages(s.messages.Value), pages(s.messages.Least), pages(s.messages.Most), "500 ids a page"}
 	steps := []Step{
@@ -68,7 +69,7 @@ func (s *survey) plan(list *quota.PriceList) []Step {
 
 // wholes are the calls that bring messages by threads, or by themselves where a
 // thread costs more.
-func (s *survey) wholes(list *quota.PriceList, what string) []Step {
+func (s *survey) wholes(list *price.List, what string) []Step {
 	format := workers.GetFormat(s.filter.Format)
 	threads, singles := s.grouped(workers.ThreadsFrom(list, s.filter.Format))
 	steps := []Step{{what, "messages.get", format, singles}}
@@ -84,7 +85,7 @@ func less(f, other Figure) Figure {
 }
 
 // why says for people why no other plan is cheaper.
-func (s *survey) why(list *quota.PriceList) string {
+func (s *survey) why(list *price.List) string {
 	text := WhyThisPlan(list, s.filter.Format)
 	if s.filter.ByThread() && list != nil {
 		text += fmt.Sprintf(" The mailbox has %.1f messages a thread.", float64(s.all)/float64(max(1, s.threads)))
@@ -102,8 +103,8 @@ func (s *survey) prices(e Estimate) ([]Priced, error) {
 			all = append(all, Priced{List: list.Name, Own: true, list: list})
 		}
 	}
-	for _, name := range quota.ListNames() {
-		list, err := quota.LoadList(name)
+	for _, name := range price.Names() {
+		list, err := price.Load(name)
 		if err != nil {
 			return nil, err
 		}
@@ -155,13 +156,13 @@ func (s *survey) time(p *Priced, project quota.Project, bytes *Figure) error {
 			return err
 		}
 		ceiling := float64(limit.Units) * cmp.Or(rule.Ceiling, 1)
-		if name == quota.LimitUserMinute {
+		if name == price.UserMinute {
 			p.Ceiling = ceiling
 		}
 		takes(name, p.Units.Value, limit.Period, ceiling)
 	}
 	if budget := budgetFor(p, project); budget > 0 && p.Units.Value > budget {
-		takes(quota.LimitProjectDay, p.Units.Value, day, float64(budget))
+		takes(price.ProjectDay, p.Units.Value, day, float64(budget))
 	}
 	_, most, err := s.Ledger.Caps(caller, "gmail")
 	if err == nil && bytes != nil && most > 0 && bytes.Value > most {
@@ -174,7 +175,7 @@ func (s *survey) time(p *Priced, project quota.Project, bytes *Figure) error {
 // it does not.
 func budgetFor(p *Priced, project quota.Project) int64 {
 	for _, b := range project.Budgets {
-		if b.API == "gmail" && b.AtEnd != "" && b.AtEnd != quota.AtEndPause {
+		if b.API == "gmail" && b.AtEnd != "" && b.AtEnd != price.AtEndPause {
 			return 0
 		}
 		if b.API == "gmail" && p.Own {

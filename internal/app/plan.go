@@ -6,6 +6,7 @@ import (
 	"headroom/config"
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/quota/price"
 	"headroom/workers"
 )
 
@@ -61,7 +62,7 @@ func PlanOf(cfg config.Config, j jobs.Job) (Plan, error) {
 }
 
 // gmailList is the price list of Gmail's that a project pays by, nil if none is.
-func gmailList(p quota.Project) *quota.PriceList {
+func gmailList(p quota.Project) *price.List {
 	for _, list := range p.Lists {
 		if list.API == "gmail" {
 			return list
@@ -71,7 +72,7 @@ func gmailList(p quota.Project) *quota.PriceList {
 }
 
 // WhyThisPlan says for people why no other calls than a format's are cheaper.
-func WhyThisPlan(list *quota.PriceList, f jobs.Format) string {
+func WhyThisPlan(list *price.List, f jobs.Format) string {
 	if list == nil {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 
 	"headroom/config"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // Projects turns the settings' Google Cloud projects into the ledger's. It
@@ -19,7 +20,7 @@ func Projects(cfg config.Config) (map[string]quota.Project, error) {
 		p, key := cfg.Google.Projects[name], "google.projects."+name
 		project := quota.Project{Mode: quota.Mode(p.Mode), Changes: laneChanges(p.Lanes)}
 		for _, listName := range p.Prices {
-			list, err := quota.LoadList(listName)
+			list, err := price.Load(listName)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%s.prices: %w", key, err))
 				continue
@@ -57,14 +58,14 @@ func unjoined(err error) []error {
 }
 
 // withLimits replaces limits of a price list. Problems name their key.
-func withLimits(list *quota.PriceList, limits config.Limits, key string) (*quota.PriceList, []error) {
+func withLimits(list *price.List, limits config.Limits, key string) (*price.List, []error) {
 	var problems []error
 	for _, l := range []struct {
 		limit, key string
 		units      int64
 	}{
-		{quota.LimitUserMinute, "user_minute", limits.UserMinute},
-		{quota.LimitProjectMinute, "project_minute", limits.ProjectMinute},
+		{price.UserMinute, "user_minute", limits.UserMinute},
+		{price.ProjectMinute, "project_minute", limits.ProjectMinute},
 	} {
 		if l.units == 0 {
 			continue
@@ -79,7 +80,7 @@ func withLimits(list *quota.PriceList, limits config.Limits, key string) (*quota
 }
 
 // withCosts replaces costs of a price list. Problems name their key.
-func withCosts(list *quota.PriceList, costs config.Costs, key string) (*quota.PriceList, []error) {
+func withCosts(list *price.List, costs config.Costs, key string) (*price.List, []error) {
 	var problems []error
 	for _, method := range slices.Sorted(maps.Keys(costs)) {
 		units := costs[method].Formats

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"headroom/config"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 func TestProjectsBecomeTheLedgers(t *testing.T) {
@@ -23,14 +23,14 @@ func TestProjectsBecomeTheLedgers(t *testing.T) {
 	if len(lists) != 2 || lists[0].Name != "gmail-legacy" || lists[1].Name != "calendar-2026-05" {
 		t.Fatalf("lists = %v", lists)
 	}
-	if units := lists[0].Limits[quota.LimitUserMinute].Units; units != 300 {
+	if units := lists[0].Limits[price.UserMinute].Units; units != 300 {
 		t.Errorf("user-minute = %d, want 300", units)
 	}
-	original, err := quota.LoadList("gmail-legacy")
+	original, err := price.Load("gmail-legacy")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := lists[0].Limits[quota.LimitProjectMinute].Units, original.Limits[quota.LimitProjectMinute].Units; got != want {
+	if got, want := lists[0].Limits[price.ProjectMinute].Units, original.Limits[price.ProjectMinute].Units; got != want {
 		t.Errorf("project-minute = %d, want the list's own %d", got, want)
 	}
 }
@@ -81,7 +81,7 @@ func TestCostsAndBudgetsReachTheLedger(t *testing.T) {
 			t.Errorf("%s of %q costs %d, want %d", row.method, row.format, units, row.want)
 		}
 	}
-	if b := got["p"].Budgets; len(b) != 1 || b[0] != (quota.Budget{API: "gmail", Units: 70_000_000, Hard: true, AtEnd: quota.AtEndPause, Ahead: 0.25}) {
+	if b := got["p"].Budgets; len(b) != 1 || b[0] != (price.Budget{API: "gmail", Units: 70_000_000, Hard: true, AtEnd: price.AtEndPause, Ahead: 0.25}) {
 		t.Errorf("budgets = %+v, want the one of gmail", b)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // A RefusedError says that what was asked for cannot be. Nothing was written.
@@ -21,7 +22,7 @@ func refusef(format string, args ...any) error { return &RefusedError{fmt.Errorf
 // check finds the APIs to which a request applies, and refuses what the price
 // lists do not allow.
 func (r QuotaRequest) check(scope QuotaScope, project quota.Project) (apis []string, err error) {
-	var lists []*quota.PriceList
+	var lists []*price.List
 	var names, limits []string
 	for _, list := range project.Lists {
 		names = append(names, fmt.Sprintf("%s (%s)", list.Name, list.API))
@@ -54,7 +55,7 @@ func (r QuotaRequest) check(scope QuotaScope, project quota.Project) (apis []str
 }
 
 // limitsOf names the limits of a list that settings may be for.
-func limitsOf(list *quota.PriceList) []string {
+func limitsOf(list *price.List) []string {
 	var limits []string
 	for name := range list.Limits {
 		limits = append(limits, name)
@@ -65,7 +66,7 @@ func limitsOf(list *quota.PriceList) []string {
 	return limits
 }
 
-func (r QuotaRequest) checkEdits(scope QuotaScope, list *quota.PriceList) error {
+func (r QuotaRequest) checkEdits(scope QuotaScope, list *price.List) error {
 	seen := map[string]bool{}
 	for _, e := range r.Edits {
 		if seen[e.name()] {

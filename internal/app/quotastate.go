@@ -9,6 +9,7 @@ import (
 
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // QuotaState is the quota of an account or a project at a moment.
@@ -139,7 +140,7 @@ func (r *QuotaReader) waitingJobs(ctx context.Context) ([]WaitingJob, error) {
 	return waiting, err
 }
 
-func (r *QuotaReader) api(ctx context.Context, list *quota.PriceList) (a APIQuota, at time.Time, err error) {
+func (r *QuotaReader) api(ctx context.Context, list *price.List) (a APIQuota, at time.Time, err error) {
 	a = APIQuota{API: list.API, Prices: list.Name, Waiting: []quota.Note{}}
 	c := quota.Caller{Project: r.subject.project, User: r.subject.user}
 	looks := map[quota.Lane]quota.Decision{}
@@ -179,7 +180,7 @@ func scopeQuota(s quota.ScopeState) ScopeQuota {
 }
 
 // windows turns what the lanes see into what a person can read.
-func (r *QuotaReader) windows(ctx context.Context, list *quota.PriceList, looks map[quota.Lane]quota.Decision) ([]QuotaWindow, *QuotaDay, error) {
+func (r *QuotaReader) windows(ctx context.Context, list *price.List, looks map[quota.Lane]quota.Decision) ([]QuotaWindow, *QuotaDay, error) {
 	now := looks[quota.Interactive]
 	c := now.Charge.Caller
 	spent, err := r.ledger.Spent(ctx, c, list.API, now.Charge.At)
@@ -189,7 +190,7 @@ func (r *QuotaReader) windows(ctx context.Context, list *quota.PriceList, looks 
 	var all []QuotaWindow
 	var day *QuotaDay
 	for i, u := range now.Usage {
-		if u.Limit == quota.LimitProjectDay {
+		if u.Limit == price.ProjectDay {
 			allowed := looks[quota.Backfill].Usage[i].Ceiling
 			day = &QuotaDay{Used: u.Used, Budget: u.Units, Allowed: min(allowed, u.Units), Pauses: allowed <= u.Units, Ends: quota.DayEnds(now.Charge.At)}
 			continue
@@ -218,7 +219,7 @@ func (r *QuotaReader) windows(ctx context.Context, list *quota.PriceList, looks 
 			if now.Project.UnknownUntil.After(now.Charge.At) {
 				text = "Redis lost its data: " + lostSource(lane)
 			}
-			if days := looks[lane].Usage; len(days) > 0 && days[len(days)-1].Limit == quota.LimitProjectDay {
+			if days := looks[lane].Usage; len(days) > 0 && days[len(days)-1].Limit == price.ProjectDay {
 				left = min(left, max(0, days[len(days)-1].Ceiling-days[len(days)-1].Used))
 			}
 			w.Lanes = append(w.Lanes, LaneQuota{lane, ceiling, left, text})

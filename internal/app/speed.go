@@ -6,7 +6,7 @@ import (
 
 	"headroom/config"
 	"headroom/jobs"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 const (
@@ -179,7 +179,7 @@ func NewSpeed(cfg config.Config, project string) Speed {
 			raw, _ := list.Cost("gmail.users.messages.get", "raw")
 			ceiling := *WithModes(cfg).Google.Projects[project].Lanes.Backfill.Ceiling
 			s.Metadata = float64(metadata) / float64(raw)
-			s.Allowed = ceiling * float64(list.Limits[quota.LimitUserMinute].Units) / float64(raw) / s.Window.Seconds()
+			s.Allowed = ceiling * float64(list.Limits[price.UserMinute].Units) / float64(raw) / s.Window.Seconds()
 		}
 	}
 	return s

@@ -61,7 +61,7 @@ type Google struct {
 	opts    Options
 	keys    map[string]*keyFile // by project; nil: the address is the token
 	base    http.RoundTripper
-	charged *quota.Transport // shared, so that all calls of an account stand in one line
+	charged *quota.Transport // shared by all accounts
 	budget  *budget
 	gates   *gates
 	metrics *metrics

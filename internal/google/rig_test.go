@@ -13,6 +13,7 @@ import (
 	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 const project = "p"
@@ -65,9 +66,9 @@ func redisAddr(t *testing.T) string {
 // newLedger is a real ledger on a real Redis, for one project.
 func newLedger(t *testing.T, scale int) *quota.Ledger {
 	t.Helper()
-	var prices []*quota.PriceList
+	var prices []*price.List
 	for _, name := range []string{"gmail-2026-05", "calendar-2026-05"} {
-		list, err := quota.LoadList(name)
+		list, err := price.Load(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,9 +41,10 @@ var may = map[string][]string{
 	"internal/term":           nil,
 	"internal/web":            {"internal/term", "jobs"},
 	"jobs":                    nil,
-	"quota":                   nil,
+	"quota":                   {"quota/price"}, // what calls cost
+	"quota/price":             nil,
 	"scheduler":               {"jobs"},
-	"workers":                 {"internal/blob", "jobs", "quota"}, // blob: the writer of one body
+	"workers":                 {"internal/blob", "jobs", "quota", "quota/price"}, // blob: the writer of one body; price: what a thread costs beside its messages
 
 	// The conformance suite of stores and the store of tests.
 	"internal/store/memstore":  {"jobs"}, // keeps what jobs decides, and logs nothing

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // laneMode is a way to share a limit between people and a backfill.
@@ -99,7 +100,7 @@ func newLaneSim(rdb redis.UniversalClient, prefix string, mode laneMode, demands
 	// for its ledger to send together: the client does that, over all simulations.
 	s.ledger, err = quota.NewLedger(quota.Options{
 		Redis: rdb, KeyPrefix: prefix, Fresh: true, Plain: true,
-		Projects: map[string]quota.Project{benchProject: {Mode: mode.mode, Lists: []*quota.PriceList{list}}},
+		Projects: map[string]quota.Project{benchProject: {Mode: mode.mode, Lists: []*price.List{list}}},
 	})
 	if err != nil {
 		return nil, err
@@ -162,7 +163,7 @@ func (s *laneSim) take(ctx context.Context, a ask) (time.Duration, error) {
 	switch {
 	case !ok:
 		return 0, err
-	case denied.Limit != quota.LimitUserMinute && denied.Bound != quota.BoundPace:
+	case denied.Limit != price.UserMinute && denied.Bound != quota.BoundPace:
 		// The project's pace may hold a backfill up, for a millisecond a call.
 		return 0, fmt.Errorf("only the user's limit is to bind: %w", denied)
 	case denied.RetryAfter <= 0:

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 const (
@@ -239,13 +240,13 @@ func removeKeys(ctx context.Context, rdb redis.UniversalClient, prefix string) e
 
 // listWith is the price list of the benchmarks with other limits, in units a
 // minute.
-func listWith(user, project int64) (*quota.PriceList, error) {
-	list, err := quota.LoadList("gmail-2026-05")
+func listWith(user, project int64) (*price.List, error) {
+	list, err := price.Load("gmail-2026-05")
 	if err == nil {
-		list, err = list.WithLimit(quota.LimitUserMinute, user)
+		list, err = list.WithLimit(price.UserMinute, user)
 	}
 	if err == nil {
-		list, err = list.WithLimit(quota.LimitProjectMinute, project)
+		list, err = list.WithLimit(price.ProjectMinute, project)
 	}
 	return list, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 const (
@@ -28,8 +29,8 @@ func (b *ledgerBench) newLedger(name string, plain bool) (*quota.Ledger, error) 
 	return quota.NewLedger(quota.Options{
 		Redis: b.rdb, KeyPrefix: b.prefix + name + ":", Fresh: true, Plain: plain,
 		Projects: map[string]quota.Project{benchProject: {
-			Lists:   []*quota.PriceList{list},
-			Budgets: []quota.Budget{{API: list.API, Units: maxLimit}},
+			Lists:   []*price.List{list},
+			Budgets: []price.Budget{{API: list.API, Units: maxLimit}},
 		}},
 	})
 }
@@ -82,7 +83,7 @@ func (b *ledgerBench) ours(lane quota.Lane, entries int) (subject, error) {
 // callsIn is how many calls of costUnits a user's window holds.
 func callsIn(d quota.Decision) int {
 	for _, usage := range d.Usage {
-		if usage.Limit == quota.LimitUserMinute {
+		if usage.Limit == price.UserMinute {
 			return int(usage.Used / costUnits)
 		}
 	}

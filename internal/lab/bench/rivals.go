@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // rivalWindow is what all rivals are to keep a limit in.
@@ -98,7 +99,7 @@ func oursRival(rdb redis.UniversalClient, prefix string, limit, cost int64) (riv
 	}
 	ledger, err := quota.NewLedger(quota.Options{
 		Redis: rdb, KeyPrefix: prefix, Fresh: true, Plain: true,
-		Projects: map[string]quota.Project{benchProject: {Lists: []*quota.PriceList{list}}},
+		Projects: map[string]quota.Project{benchProject: {Lists: []*price.List{list}}},
 	})
 	if err != nil {
 		return rival{}, err

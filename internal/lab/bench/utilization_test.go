@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // One small backlog, with and without the guard: whole processes, and the fake's
@@ -88,7 +88,7 @@ func TestBacklogs(t *testing.T) {
 		if !b.guard || b.ceiling != 0.8 || b.jitter != 80*time.Millisecond {
 			t.Errorf("backlog %+v", b)
 		}
-		list, err := quota.LoadList(b.prices)
+		list, err := price.Load(b.prices)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // project is the Google Cloud project that the demo's accounts belong to.
@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 	if o.Meter == "" {
 		o.Meter = fakegoogle.DefaultMeter
 	}
-	list, err := quota.LoadList(o.Prices)
+	list, err := price.Load(o.Prices)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -153,7 +153,7 @@ type demo struct {
 	cfg      config.Config
 	fake     *fakegoogle.Server
 	url      string
-	list     *quota.PriceList
+	list     *price.List
 	dealt    map[string]dealtMessage // by account and id
 	people   *people
 	process  *app.App

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/api/option"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 type people struct {
 	service *gmail.Service
 	conns   *http.Transport
-	list    *quota.PriceList
+	list    *price.List
 	scale   int
 
 	mu     sync.Mutex
@@ -58,7 +59,7 @@ type People struct {
 	WaitP99 time.Duration
 }
 
-func newPeople(url string, ledger *quota.Ledger, list *quota.PriceList, scale int) *people {
+func newPeople(url string, ledger *quota.Ledger, list *price.List, scale int) *people {
 	p := &people{list: list, scale: scale, conns: http.DefaultTransport.(*http.Transport).Clone()}
 	transport := &quota.Transport{Base: p.conns, Limiter: ledger, Scale: scale, Observe: p.observe}
 	// NewService fails only on options that contradict each other.
@@ -109,7 +110,7 @@ func (p *people) run(ctx context.Context, stop <-chan struct{}) error {
 // person works in one account: a burst, then a pause as long as keeps the
 // account at its share of the limit.
 func (p *people) person(ctx context.Context, stop <-chan struct{}, email string, rnd *rand.Rand) error {
-	perSecond := peopleShare * float64(p.list.Limits[quota.LimitUserMinute].Units) / 60 * float64(p.scale)
+	perSecond := peopleShare * float64(p.list.Limits[price.UserMinute].Units) / 60 * float64(p.scale)
 	ctx = quota.WithCaller(ctx, quota.Caller{Project: project, User: email, Lane: quota.Interactive})
 	ids, err := p.inbox(ctx)
 	if err != nil {

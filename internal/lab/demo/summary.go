@@ -12,6 +12,7 @@ import (
 
 	"headroom/jobs"
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // Summary is what a demo came to. Google is the fake; what it says is by its own
@@ -106,7 +107,7 @@ func (d *demo) judge(ctx context.Context) (Summary, error) {
 			s.Identical++
 		}
 	}
-	ceiling := float64(d.list.Limits[quota.LimitUserMinute].Units) * quota.ModeDefault.Lanes()[quota.Backfill].Ceiling
+	ceiling := float64(d.list.Limits[price.UserMinute].Units) * quota.ModeDefault.Lanes()[quota.Backfill].Ceiling
 	for _, j := range d.jobs {
 		s.Stored += j.Progress.Stored
 		s.ParseFailed += j.Progress.ParseFailed

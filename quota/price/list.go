@@ -1,4 +1,11 @@
-package quota
+// Package price says what Google's quotas are and what calls cost: dated and sourced
+// price lists, an operator's changes to them, and budgets of a day.
+//
+// Google changes limits and prices, and projects of different ages live under
+// different lists, so they are data: YAML files in the folder lists. Each value says
+// where it comes from and whether it was seen on Google's own page. A list is never
+// changed after it was made: what an operator sets makes a copy.
+package price
 
 import (
 	"bytes"
@@ -15,24 +22,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-//go:embed prices/*.yaml
-var priceFiles embed.FS
+//go:embed lists/*.yaml
+var builtIn embed.FS
 
 // The limits that every price list has. It may have more of the form user-NAME or
 // project-NAME, for instance a user-burst of some seconds.
 const (
-	LimitUserMinute    = "user-minute"
-	LimitProjectMinute = "project-minute"
+	UserMinute    = "user-minute"
+	ProjectMinute = "project-minute"
 )
+
+// MaxUnits bounds limits and costs: a ledger counts in 32 bits, and its scripts must
+// stay exact.
+const MaxUnits = 1<<31 - 1
 
 // maxPeriod is the longest window that a ledger keeps.
 const maxPeriod = 4 * time.Minute
 
-// A PriceList is a dated, sourced table of the limits and costs of one of
-// Google's APIs. Google changes both, so they are data; every value says
-// whether it was seen on Google's own page. A PriceList is not changed after it
-// was made and is safe for concurrent use.
-type PriceList struct {
+// A List is a dated, sourced table of the limits and costs of one of Google's APIs. It
+// is safe for concurrent use.
+type List struct {
 	Name    string            `yaml:"name" json:"name"`
 	API     string            `yaml:"api" json:"api"` // "gmail" or "calendar"
 	Date    string            `yaml:"date" json:"date"`
@@ -41,7 +50,7 @@ type PriceList struct {
 	Billing map[string]Amount `yaml:"billing,omitempty" json:"billing,omitempty"`
 	Costs   map[string]Cost   `yaml:"costs" json:"costs"` // by method id, for instance "gmail.users.messages.get"
 
-	dearest int64
+	mostExpensive int64
 }
 
 var limitName = regexp.MustCompile(`^(user|project)-[a-z0-9]+$`)
@@ -80,9 +89,9 @@ type Cost struct {
 	Note          string           `yaml:"note,omitempty" json:"note,omitempty"`
 }
 
-// ListNames returns the names of the built-in price lists, sorted.
-func ListNames() []string {
-	entries, err := priceFiles.ReadDir("prices")
+// Names returns the names of the built-in price lists, sorted.
+func Names() []string {
+	entries, err := builtIn.ReadDir("lists")
 	if err != nil {
 		return nil // the folder is part of the binary
 	}
@@ -93,19 +102,19 @@ func ListNames() []string {
 	return names
 }
 
-// LoadList returns a built-in price list by its name.
-func LoadList(name string) (*PriceList, error) {
-	data, err := priceFiles.ReadFile("prices/" + name + ".yaml")
+// Load returns a built-in price list by its name.
+func Load(name string) (*List, error) {
+	data, err := builtIn.ReadFile("lists/" + name + ".yaml")
 	if err != nil {
-		return nil, fmt.Errorf("unknown price list %q; there are %s", name, strings.Join(ListNames(), ", "))
+		return nil, fmt.Errorf("unknown price list %q; there are %s", name, strings.Join(Names(), ", "))
 	}
-	return ParseList(data)
+	return Parse(data)
 }
 
-// ParseList reads a price list from YAML. Unknown keys are errors, and all that
+// Parse reads a price list from YAML. Unknown keys are errors, and all that
 // is wrong is reported at once.
-func ParseList(data []byte) (*PriceList, error) {
-	var list PriceList
+func Parse(data []byte) (*List, error) {
+	var list List
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	if err := dec.Decode(&list); err != nil {
@@ -117,7 +126,7 @@ func ParseList(data []byte) (*PriceList, error) {
 	return &list, nil
 }
 
-func (l *PriceList) validate() error {
+func (l *List) validate() error {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if l.Name == "" {
@@ -140,19 +149,19 @@ func (l *PriceList) validate() error {
 			bad("%s: source %q is not among sources", key, name)
 		}
 	}
-	for _, name := range []string{LimitUserMinute, LimitProjectMinute} {
+	for _, name := range []string{UserMinute, ProjectMinute} {
 		if _, ok := l.Limits[name]; !ok {
 			bad("limits.%s: missing", name)
 		}
 	}
 	for name, limit := range l.Limits {
 		key := "limits." + name
-		minute := name == LimitUserMinute || name == LimitProjectMinute
-		if !limitName.MatchString(name) || name == LimitProjectDay {
+		minute := name == UserMinute || name == ProjectMinute
+		if !limitName.MatchString(name) || name == ProjectDay {
 			bad("%s: a limit is named user-NAME or project-NAME, and a day is a budget", key)
 		}
-		if limit.Units < 1 || limit.Units > maxUnits {
-			bad("%s.units: %d is not from 1 to %d", key, limit.Units, maxUnits)
+		if limit.Units < 1 || limit.Units > MaxUnits {
+			bad("%s.units: %d is not from 1 to %d", key, limit.Units, MaxUnits)
 		}
 		if want, _, _ := strings.Cut(name, "-"); limit.Per != want {
 			bad("%s.per: %q, want %q", key, limit.Per, want)
@@ -171,10 +180,10 @@ func (l *PriceList) validate() error {
 			bad("%s: not a method of %s", key, l.API)
 		}
 		for _, units := range append(slices.Collect(maps.Values(cost.Formats)), cost.Units) {
-			if units < 1 || units > maxUnits {
-				bad("%s: %d units are not from 1 to %d", key, units, maxUnits)
+			if units < 1 || units > MaxUnits {
+				bad("%s: %d units are not from 1 to %d", key, units, MaxUnits)
 			}
-			l.dearest = max(l.dearest, units)
+			l.mostExpensive = max(l.mostExpensive, units)
 		}
 		if cost.DefaultFormat != "" && cost.Formats[cost.DefaultFormat] == 0 {
 			bad("%s.default_format: %q is not among its formats", key, cost.DefaultFormat)
@@ -182,39 +191,4 @@ func (l *PriceList) validate() error {
 		source(key, cost.Source)
 	}
 	return errors.Join(problems...)
-}
-
-// Cost returns what a call costs in units. Format is the request's format
-// parameter, "" when it has none; an empty one counts as Google's default. A
-// method that is not in the list costs as much as the dearest one, and known is
-// false.
-func (l *PriceList) Cost(method, format string) (units int64, known bool) {
-	cost, ok := l.Costs[method]
-	if !ok {
-		return l.dearest, false
-	}
-	if format == "" {
-		format = cost.DefaultFormat
-	}
-	if units, ok := cost.Formats[strings.ToLower(format)]; ok {
-		return units, true
-	}
-	return cost.Units, true
-}
-
-// WithLimit returns a copy of the list in which a limit has other units, for a
-// project that Google granted more, or that is to be tested with less.
-func (l *PriceList) WithLimit(limit string, units int64) (*PriceList, error) {
-	old, ok := l.Limits[limit]
-	if !ok {
-		return nil, fmt.Errorf("price list %s has no limit %q", l.Name, limit)
-	}
-	if units < 1 || units > maxUnits {
-		return nil, fmt.Errorf("limit %s: %d units are not from 1 to %d", limit, units, maxUnits)
-	}
-	changed := *l
-	changed.Limits = maps.Clone(l.Limits)
-	old.Units, old.Verified, old.Note = units, false, "set by the operator"
-	changed.Limits[limit] = old
-	return &changed, nil
 }

@@ -1,16 +1,16 @@
-package quota_test
+package price_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"headroom/quota"
+	"headroom/quota/price"
 )
 
-func list(t *testing.T, name string) *quota.PriceList {
+func list(t *testing.T, name string) *price.List {
 	t.Helper()
-	l, err := quota.LoadList(name)
+	l, err := price.Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func list(t *testing.T, name string) *quota.PriceList {
 }
 
 // cost is what a call costs by a list, which must know it.
-func cost(t *testing.T, l *quota.PriceList, method, format string) int64 {
+func cost(t *testing.T, l *price.List, method, format string) int64 {
 	t.Helper()
 	units, known := l.Cost(method, format)
 	if !known {
@@ -69,14 +69,14 @@ func TestWithCost(t *testing.T) {
 	}
 }
 
-// TestWithCostKeepsUnknownMethodsDearest: no method is cheaper for being unknown.
-func TestWithCostKeepsUnknownMethodsDearest(t *testing.T) {
+// TestWithCostKeepsUnknownMethodsMostExpensive: no method is cheaper for being unknown.
+func TestWithCostKeepsUnknownMethodsMostExpensive(t *testing.T) {
 	dear, err := list(t, "gmail-2026-05").WithCost(get, "raw", 500)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if units, known := dear.Cost("gmail.users.novelty", ""); units != 500 || known {
-		t.Errorf("an unknown method costs %d (known %t), want the dearest of 500", units, known)
+		t.Errorf("an unknown method costs %d (known %t), want 500 as the most expensive", units, known)
 	}
 	cheap, err := dear.WithCost(get, "", 1)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []quota.Difference{
+	for _, want := range []price.Difference{
 		{Kind: "cost", Name: get, Old: 20, New: 60},
 		{Kind: "cost", Name: get, Format: "full", Old: 20, New: 60},
 		{Kind: "cost", Name: "gmail.users.drafts.get", Format: "html", Old: 20, New: 60},
@@ -128,14 +128,14 @@ func TestDiff(t *testing.T) {
 		}
 	}
 	got, err = legacy.Diff(may)
-	if err != nil || !slices.Contains(got, quota.Difference{Kind: "limit", Name: quota.LimitUserMinute, Old: 15000, New: 6000}) {
+	if err != nil || !slices.Contains(got, price.Difference{Kind: "limit", Name: price.UserMinute, Old: 15000, New: 6000}) {
 		t.Errorf("Diff = %+v, %v", got, err)
 	}
 	smaller := *may
-	smaller.Costs = map[string]quota.Cost{get: may.Costs[get]}
+	smaller.Costs = map[string]price.Cost{get: may.Costs[get]}
 	smaller.Billing = nil
 	got, err = smaller.Diff(may)
-	if want := len(may.Costs) - 1 + len(may.Billing); err != nil || len(got) != want || got[0] != (quota.Difference{Kind: "billing", Name: "project-day", New: 80_000_000}) {
+	if want := len(may.Costs) - 1 + len(may.Billing); err != nil || len(got) != want || got[0] != (price.Difference{Kind: "billing", Name: "project-day", New: 80_000_000}) {
 		t.Errorf("against a list of one method: %d differences beginning with %+v, %v, want %d", len(got), got[0], err, want)
 	}
 	if got, err := may.Diff(may); err != nil || len(got) != 0 {

@@ -1,4 +1,4 @@
-package quota
+package price
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type Difference struct {
 
 // Diff returns what differs in the units of a newer list of the same API: limits,
 // billing thresholds and costs, in this order and sorted by name and format.
-func (l *PriceList) Diff(newer *PriceList) ([]Difference, error) {
+func (l *List) Diff(newer *List) ([]Difference, error) {
 	if l.API != newer.API {
 		return nil, fmt.Errorf("price list %s is of %s, %s of %s: nothing to compare", l.Name, l.API, newer.Name, newer.API)
 	}
@@ -45,7 +45,7 @@ func (l *PriceList) Diff(newer *PriceList) ([]Difference, error) {
 	return found, nil
 }
 
-func (l *PriceList) costIfKnown(method, format string) int64 {
+func (l *List) costIfKnown(method, format string) int64 {
 	units, known := l.Cost(method, format)
 	if !known {
 		return 0

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // dayRig is a ledger with a budget, on a clock that the test moves.
@@ -24,7 +25,7 @@ type dayRig struct {
 }
 
 // newDayRig starts at midnight of an ordinary day of Google's.
-func newDayRig(t *testing.T, rdb *redis.Client, b quota.Budget) *dayRig {
+func newDayRig(t *testing.T, rdb *redis.Client, b price.Budget) *dayRig {
 	t.Helper()
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
@@ -36,7 +37,7 @@ func newDayRig(t *testing.T, rdb *redis.Client, b quota.Budget) *dayRig {
 	r.Ledger, err = quota.NewLedger(quota.Options{
 		Redis: rdb, KeyPrefix: ownPrefix(t), Fresh: true, Log: zap.New(core), Registerer: r.reg,
 		Projects: map[string]quota.Project{"p": {
-			Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}, Budgets: []quota.Budget{b},
+			Lists: []*price.List{gmailWith(t, 6000, 100_000)}, Budgets: []price.Budget{b},
 		}},
 	})
 	if err != nil {
@@ -74,13 +75,13 @@ func (r *dayRig) spend(lane quota.Lane, cost int64, calls int) (units int64, den
 // not paced.
 func TestBudgetIsPacedOverTheDay(t *testing.T) {
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
-		r := newDayRig(t, rdb, quota.Budget{Units: 8640, Ahead: 0.25})
+		r := newDayRig(t, rdb, price.Budget{Units: 8640, Ahead: 0.25})
 		midnight := r.now
 		got, denied := r.spend(quota.Backfill, 20, 200)
 		if got < 2160-20 || got > 2160+20 {
 			t.Errorf("%d units at midnight, want a quarter of 8,640", got)
 		}
-		if denied == nil || denied.Limit != quota.LimitProjectDay || denied.Bound != quota.BoundPace || denied.RetryAfter > 10*time.Minute {
+		if denied == nil || denied.Limit != price.ProjectDay || denied.Bound != quota.BoundPace || denied.RetryAfter > 10*time.Minute {
 			t.Fatalf("refused with %+v, want the day's pace to ask for minutes", denied)
 		}
 		r.now = r.now.Add(denied.RetryAfter)
@@ -105,7 +106,7 @@ func TestBudgetIsPacedOverTheDay(t *testing.T) {
 		}
 		r.now = midnight.Add(24*time.Hour - time.Minute)
 		r.spend(quota.Backfill, 60, 60)
-		if err := r.take(quota.Backfill, 100); !errors.As(err, &denied) || denied.Limit != quota.LimitProjectDay || denied.Bound != quota.BoundCeiling {
+		if err := r.take(quota.Backfill, 100); !errors.As(err, &denied) || denied.Limit != price.ProjectDay || denied.Bound != quota.BoundCeiling {
 			t.Errorf("past the budget: refused with %+v, want the day to be over first", denied)
 		}
 	})
@@ -113,16 +114,16 @@ func TestBudgetIsPacedOverTheDay(t *testing.T) {
 
 func TestBudgetsEnd(t *testing.T) {
 	for _, tt := range []struct {
-		end    quota.AtEnd
+		end    price.AtEnd
 		pauses bool
 		told   int
 	}{
-		{quota.AtEndPause, true, 0},
-		{quota.AtEndAlert, false, 1},
-		{quota.AtEndGoOn, false, 0},
+		{price.AtEndPause, true, 0},
+		{price.AtEndAlert, false, 1},
+		{price.AtEndGoOn, false, 0},
 	} {
 		t.Run(string(tt.end), func(t *testing.T) {
-			r := newDayRig(t, newClient(t, realRedis.Addr), quota.Budget{Units: 100, AtEnd: tt.end, Ahead: 0.5})
+			r := newDayRig(t, newClient(t, realRedis.Addr), price.Budget{Units: 100, AtEnd: tt.end, Ahead: 0.5})
 			r.now = r.now.Add(23*time.Hour + 50*time.Minute)
 			got, denied := r.spend(quota.Backfill, 20, 10)
 			if tt.pauses != (denied != nil) {
@@ -139,7 +140,7 @@ func TestBudgetsEnd(t *testing.T) {
 				t.Errorf("told %d times, want %d", n, tt.told)
 			}
 			d, err := r.Peek(t.Context(), quota.Caller{Project: "p", User: "ann@example.com", Lane: quota.Interactive}, "gmail")
-			if day := d.Usage[len(d.Usage)-1]; err != nil || day.Limit != quota.LimitProjectDay || day.Units != 100 || day.Used != got {
+			if day := d.Usage[len(d.Usage)-1]; err != nil || day.Limit != price.ProjectDay || day.Units != 100 || day.Used != got {
 				t.Errorf("the day is shown as %+v, %v", day, err)
 			}
 		})
@@ -147,14 +148,14 @@ func TestBudgetsEnd(t *testing.T) {
 }
 
 func TestWrongBudgets(t *testing.T) {
-	for name, b := range map[string]quota.Budget{
+	for name, b := range map[string]price.Budget{
 		"no units":            {API: "gmail"},
 		"an unknown end":      {API: "gmail", Units: 1, AtEnd: "explode"},
-		"hard without an end": {API: "gmail", Units: 1, AtEnd: quota.AtEndAlert, Hard: true},
+		"hard without an end": {API: "gmail", Units: 1, AtEnd: price.AtEndAlert, Hard: true},
 		"ahead of itself":     {API: "gmail", Units: 1, Ahead: 1.5},
 	} {
 		_, err := quota.NewLedger(quota.Options{Redis: newClient(t, realRedis.Addr), Projects: map[string]quota.Project{
-			"p": {Lists: []*quota.PriceList{gmailWith(t, 6000, 100_000)}, Budgets: []quota.Budget{b}},
+			"p": {Lists: []*price.List{gmailWith(t, 6000, 100_000)}, Budgets: []price.Budget{b}},
 		}})
 		if err == nil {
 			t.Errorf("%s: accepted", name)
