@@ -1,11 +1,12 @@
 package quota
 
 import (
-	"headroom/quota/price"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+
+	"headroom/quota/price"
 )
 
 // A dayPlan is what a decision needs to know of a project's budget.

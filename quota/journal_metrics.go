@@ -1,10 +1,10 @@
 package quota
 
 import (
-	"headroom/quota/price"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"headroom/quota/price"
 )
 
 // journalMetrics are what a journal sees in passing: how full windows are, and

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"headroom/quota/price"
 	"maps"
 	"math"
 	"slices"
@@ -15,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"headroom/quota/price"
 )
 
 //go:embed numbers.lua

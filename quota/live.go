@@ -3,9 +3,10 @@ package quota
 import (
 	"errors"
 	"fmt"
-	"headroom/quota/price"
 	"slices"
 	"strings"
+
+	"headroom/quota/price"
 )
 
 // Mode names settings of the lanes that go together.

@@ -1,10 +1,11 @@
 package quota
 
 import (
-	"headroom/quota/price"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"headroom/quota/price"
 )
 
 // TestLocalWindowsAgainstALog: whatever was let in before, a call is let in if and

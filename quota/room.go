@@ -3,10 +3,11 @@ package quota
 import (
 	"errors"
 	"fmt"
-	"headroom/quota/price"
 	"maps"
 	"math"
 	"slices"
+
+	"headroom/quota/price"
 )
 
 // CheckRoom reports settings of a project, and live ones if there are any, that leave

@@ -2,9 +2,10 @@ package quota
 
 import (
 	"fmt"
-	"headroom/quota/price"
 	"slices"
 	"sync/atomic"
+
+	"headroom/quota/price"
 )
 
 // rules are the plans of one API of one project at one revision of the live

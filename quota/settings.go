@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"headroom/quota/price"
 	"maps"
 	"math"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"headroom/quota/price"
 )
 
 // The shape of the windows, in quota time.
