@@ -1,11 +1,6 @@
 package fakegoogle
 
-import (
-	"fmt"
-	"net/url"
-	"slices"
-	"time"
-)
+import "time"
 
 // An Activity is what some arrivals amount to. GET /_fake/activity returns it as
 // JSON.
@@ -23,11 +18,11 @@ type Activity struct {
 	LastCall     time.Time         `json:"last_call,omitzero"`
 }
 
-// Activity sums up the arrivals that a filter chooses, for instance those of one
+// activity sums up the arrivals that a filter chooses, for instance those of one
 // user since a moment.
-func (s *Server) Activity(f Filter) Activity {
+func (m *meter) activity(f Filter) Activity {
 	sum := Activity{Refusals: map[Refusal]int64{}, Statuses: map[int]int64{}}
-	for a := range s.Select(f) {
+	for a := range m.chosen(f) {
 		if sum.Calls == 0 {
 			sum.FirstCall = a.At.UTC()
 		}
@@ -47,44 +42,4 @@ func (s *Server) Activity(f Filter) Activity {
 		}
 	}
 	return sum
-}
-
-// filterOf reads the filter of a control's query.
-func filterOf(q url.Values) (Filter, error) {
-	for key := range q {
-		if !slices.Contains([]string{"project", "user", "method", "since", "api"}, key) {
-			return Filter{}, fmt.Errorf("unknown parameter %q: choose by api, project, user, method and since", key)
-		}
-	}
-	f := Filter{Project: q.Get("project"), User: q.Get("user"), Method: q.Get("method")}
-	calendar, err := isCalendarAPI(q)
-	if err != nil {
-		return Filter{}, err
-	}
-	f.Calendar = calendar
-	since := q.Get("since")
-	if since == "" {
-		return f, nil
-	}
-	if ago, err := time.ParseDuration(since); err == nil {
-		f.Since = time.Now().Add(-ago)
-		return f, nil
-	}
-	if f.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
-		return Filter{}, fmt.Errorf("since %q is neither a moment like 2026-11-29T20:00:00Z nor a duration like 30s", since)
-	}
-	return f, nil
-}
-
-// isCalendarAPI reads the parameter api of a control: calendar, or gmail, which is
-// meant without it.
-func isCalendarAPI(q url.Values) (bool, error) {
-	switch api := q.Get("api"); api {
-	case "", "gmail":
-		return false, nil
-	case "calendar":
-		return true, nil
-	default:
-		return false, fmt.Errorf("api %q is neither gmail nor calendar", api)
-	}
 }

@@ -1,8 +1,8 @@
 package fakegoogle
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -13,7 +13,7 @@ import (
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	// A call whose client has gone is still on its way to Google, so that alone
 	// does not end the jitter.
-	s.wait(s.jitter(), nil)
+	pause(s.life, s.jitter(), nil)
 	v, refusal := s.admit(r)
 	if refusal != nil {
 		_ = refusal.send(w)
@@ -26,13 +26,14 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 
 // A visit is a call that was admitted; it is in flight until release.
 type visit struct {
-	op    operation // of Gmail, as box is
-	box   *Mailbox
 	call  call
 	meter *meter
 	// answer makes the true answer.
 	answer func(odd Oddity) reply
-	fault  *Fault // that strikes it; nil if none does
+	// delivery returns the whole messages, with their raw sizes, that go out with the
+	// true answer.
+	delivery func() map[string]int
+	fault    *Fault // that applies to it; nil if none does
 	// done ends the call's time in flight, once, and notes the status of its answer,
 	// unless that is 0. It comes before the answer: a client that has read it has
 	// made room.
@@ -62,34 +63,94 @@ func (s *Server) admit(r *http.Request) (visit, *reply) {
 		return refuse(invalidCredentials())
 	}
 	c := call{
-		project: project(r), user: mailboxKey(box.email), method: op.method,
+		project: project(r), user: mailboxKey(box.email), method: op.method, format: op.format, id: op.item(),
 		quotaUser: r.URL.Query().Get("quotaUser") != "" || r.Header.Get("X-Goog-Quota-User") != "",
 	}
-	switch op.method {
-	case methodMessagesGet, methodThreadsGet:
-		c.format, c.id = strings.ToLower(r.URL.Query().Get("format")), op.id()
-	case methodAttachmentsGet:
-		c.id = op.id()
-	}
-	v := s.meter.arrive(c)
-	s.log.Debug("call", zap.String("method", c.method), zap.String("user", c.user),
-		zap.String("project", c.project), zap.String("refused", string(v.refused)))
+	v := s.arrive(s.meter, c)
 	if v.refused != "" {
-		e := s.refusalError(v, s.oneInThree())
+		e := refusalError(v, s.opts.Prices, s.oneInThree())
 		s.meter.answered(v.number, e.Code)
 		return refuse(e)
 	}
-	answer := func(odd Oddity) reply { return s.answer(r, op, box, odd) }
-	admitted := visit{op: op, box: box, call: c, meter: s.meter, answer: answer, done: func(status int) {
-		if status != 0 {
-			s.meter.answered(v.number, status)
-		}
-		v.release()
-	}}
+	admitted := s.admitted(r, s.meter, c, v, func(odd Oddity) reply { return op.answer(r, box, odd) })
+	admitted.delivery = func() map[string]int { return op.delivery(box) }
+	return admitted, nil
+}
+
+// arrive lets a meter decide about a call.
+func (s *Server) arrive(m *meter, c call) verdict {
+	v := m.arrive(c)
+	s.log.Debug("call", zap.String("method", c.method), zap.String("user", c.user), zap.String("project", c.project),
+		zap.String("account", c.account), zap.String("calendar", c.calendar), zap.String("refused", string(v.refused)))
+	return v
+}
+
+// admitted is a call that a meter let through. What no code foresaw costs the call
+// an answer of 500 and nothing more.
+func (s *Server) admitted(r *http.Request, m *meter, c call, v verdict, answer func(Oddity) reply) visit {
+	admitted := visit{
+		call: c, meter: m, delivery: func() map[string]int { return nil },
+		answer: func(odd Oddity) (a reply) {
+			defer func() {
+				if p := recover(); p != nil {
+					s.log.Error("serve a call", zap.String("method", c.method), zap.String("id", c.id), zap.String("calendar", c.calendar), zap.Any("panic", p), zap.Stack("stack"))
+					a = renderError(r, newError(http.StatusInternalServerError, "global", "backendError", fmt.Sprintf("The fake broke on %s %q", c.method, c.id)))
+				}
+			}()
+			return answer(odd)
+		},
+		done: func(status int) {
+			if status != 0 {
+				m.answered(v.number, status)
+			}
+			v.release()
+		},
+	}
 	if fault, ok := s.faults.match(c); ok {
 		admitted.fault = &fault
 	}
-	return admitted, nil
+	return admitted
+}
+
+// largestQuotaUser is how long a quotaUser may be, in characters.
+const largestQuotaUser = 40
+
+// admitCalendar is admit for the Calendar API.
+func (s *Server) admitCalendar(r *http.Request) (visit, *reply) {
+	refuse := func(e *apiError) (visit, *reply) {
+		answer := renderError(r, e)
+		return visit{}, &answer
+	}
+	op, ok := routeCalendar(r)
+	if !ok {
+		s.unrouted.Add(1)
+		s.log.Debug("call of an unknown method", zap.String("http_method", r.Method), zap.String("path", r.URL.Path))
+		return refuse(newError(http.StatusNotFound, "global", "notFound", "Not Found"))
+	}
+	box := s.principal(r, op.calendar)
+	if box == nil {
+		s.unauthenticated.Add(1)
+		return refuse(invalidCredentials())
+	}
+	quotaUser := cmp.Or(r.URL.Query().Get("quotaUser"), r.Header.Get("X-Goog-Quota-User"))
+	if len([]rune(quotaUser)) > largestQuotaUser {
+		return refuse(badRequest(fmt.Sprintf("Invalid quotaUser: it has more than %d characters", largestQuotaUser))) // unverified
+	}
+	account := mailboxKey(box.email)
+	c := call{
+		project: project(r), account: account, method: op.method, id: op.event, quotaUser: quotaUser != "",
+		user: cmp.Or(quotaUser, s.tokens.serviceAccount(bearerOf(r)), account),
+	}
+	d := s.diary(box)
+	c.calendar = d.calendarName(op.calendar)
+	v := s.arrive(s.calendarMeter, c)
+	s.calendarCalls.note(c, v.refused != "")
+	if v.refused != "" {
+		e := calendarRefusal(v, s.oneInThree())
+		s.calendarMeter.answered(v.number, e.Code)
+		return refuse(e)
+	}
+	return s.admitted(r, s.calendarMeter, c, v, func(odd Oddity) reply { return op.answer(r, d, odd) }), nil
 }
 
 // finish answers a call that was admitted, or does what its fault says. The error
@@ -104,70 +165,57 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo f
 		if wait := v.fault.wait(); wait > 0 {
 			v.meter.told(v.call.user, wait)
 		}
-		if s.applyFault(w, r, *v.fault, v.done, func() reply { return v.answer(odd) }) {
+		if v.fault.apply(s.life, w, r, v.done, func() reply { return v.answer(odd) }) {
 			return undo, nil
 		}
 	}
-	s.wait(s.opts.Latency, r.Context().Done())
+	pause(s.life, s.opts.Latency, r.Context().Done())
 	answer := v.answer(odd)
-	if answer.status == http.StatusOK && v.call.fetch() {
-		undo = s.meter.delivered(v.call, v.box.delivery(v.call))
+	if answer.status == http.StatusOK {
+		if sizes := v.delivery(); sizes != nil {
+			undo = v.meter.delivered(v.call, sizes)
+		}
 	}
 	if odd.LengthOff == 0 || answer.stream == nil { // a length can be wrong only where it is known
 		answer.compress(r)
 	}
 	v.done(answer.status)
-	return undo, s.sendOddly(w, r, answer, odd)
+	return undo, odd.send(s.life, w, r, answer)
 }
 
-// largestRequest bounds the body of a call that brings no message, in bytes.
-const largestRequest = 1 << 20
-
-// readAtMost reads a body that is no larger than that.
-func readAtMost(r io.Reader, largest int64) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, largest+1))
-	if err == nil && int64(len(body)) > largest {
-		err = fmt.Errorf("the body is larger than %d bytes", largest)
-	}
-	return body, err
-}
-
-// answer serves an operation. Mail that no code foresaw costs its own call an
-// answer of 500 and nothing more.
-func (s *Server) answer(r *http.Request, op operation, box *Mailbox, odd Oddity) (a reply) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error("serve a call", zap.String("method", op.method), zap.Strings("ids", op.ids), zap.Any("panic", p), zap.Stack("stack"))
-			a = renderError(r, newError(http.StatusInternalServerError, "global", "backendError",
-				fmt.Sprintf("The fake broke on %s %q", op.method, op.ids)))
+// principal returns the mailbox of whoever is calling: the token's, or without
+// one that of the address in the path, or the first. It returns nil for a token
+// that means nobody.
+func (s *Server) principal(r *http.Request, userID string) *Mailbox {
+	authorization := r.Header.Get("Authorization")
+	if authorization == "" {
+		if box := s.Mailbox(userID); box != nil {
+			return box
 		}
-	}()
-	if op.userID != "me" && mailboxKey(op.userID) != mailboxKey(box.email) {
-		return renderError(r, delegationDenied(box.email))
+		return s.firstMailbox()
 	}
-	body, err := readAtMost(r.Body, op.largestBody())
-	if err != nil {
-		return renderError(r, badRequest(err.Error()))
+	token, ok := strings.CutPrefix(authorization, "Bearer ")
+	if !ok {
+		return nil
 	}
-	answer, failure := op.serve(box, withFirstMailParams(ask{Values: r.URL.Query(), odd: odd, body: body, kind: r.Header.Get("Content-Type")}))
-	return render(r, answer, failure, odd.Edit)
+	if user, ok := s.tokens.user(token); ok {
+		return s.Mailbox(user)
+	}
+	return s.Mailbox(token)
 }
 
-// delivery returns the messages, with their raw sizes, that go out as the answer
-// to a call of messages.get or threads.get.
-func (m *Mailbox) delivery(c call) map[string]int {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if c.method == methodThreadsGet {
-		sizes := map[string]int{}
-		for _, msg := range m.byThread[c.id] {
-			sizes[msg.id] = msg.content.size()
-		}
-		return sizes
+// bearerOf is the access token of a request; "" where it has none.
+func bearerOf(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
+}
+
+// defaultProject is who is metered when no header names a project.
+const defaultProject = "fake-project"
+
+func project(r *http.Request) string {
+	if p := r.Header.Get("X-Goog-User-Project"); p != "" {
+		return p
 	}
-	size := 0 // it may have gone since
-	if msg, ok := m.byID[c.id]; ok {
-		size = msg.content.size()
-	}
-	return map[string]int{c.id: size}
+	return defaultProject
 }

@@ -42,19 +42,8 @@ type Filter struct {
 	Calendar bool
 }
 
-// Arrivals yields every call that reached the meter before the iteration began,
-// oldest first. It is safe to use while the server serves.
-func (s *Server) Arrivals() iter.Seq[Arrival] { return s.Select(Filter{}) }
-
-// Select is [Server.Arrivals] for those that the filter chooses.
-func (s *Server) Select(f Filter) iter.Seq[Arrival] {
-	if f.Calendar {
-		return s.calendarMeter.chosen(f)
-	}
-	return s.meter.chosen(f)
-}
-
-// chosen yields the arrivals that a filter chooses.
+// chosen yields the arrivals that a filter chooses, of those before the iteration
+// began, oldest first.
 func (m *meter) chosen(f Filter) iter.Seq[Arrival] {
 	f.User = mailboxKey(f.User)
 	fits := func(want, have string) bool { return want == "" || want == have }

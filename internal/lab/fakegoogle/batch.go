@@ -32,7 +32,7 @@ func batchEndpointOf(r *http.Request) (batchEndpoint, bool) {
 // and answered by itself. All of them reach the meter before one is answered, as
 // they do where they run at the same time: a batch of n is n calls in flight.
 func (s *Server) serveBatch(w http.ResponseWriter, r *http.Request, endpoint batchEndpoint) {
-	s.wait(s.jitter(), nil)
+	pause(s.life, s.jitter(), nil)
 	parts, err := readBatch(w, r, endpoint.most)
 	if err != nil {
 		answer := renderError(r, badRequest("Failed to parse batch request, error: "+err.Error())) // unverified

@@ -77,28 +77,20 @@ type CalendarInfo struct {
 // unverified.
 const oldestUpdatedMin = 28 * 24 * time.Hour
 
-// diary returns the calendars of an account, which always has the primary one.
-func (s *Server) diary(box *Mailbox) *diary {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := mailboxKey(box.email)
-	d := s.diaries[key]
-	if d == nil {
-		d = &diary{email: box.email, channels: s.channels}
-		s.diaries[key] = d
-		d.add(CalendarInfo{ID: box.email}, time.UTC)
-	}
+// newDiary makes the calendars of an account, of which the primary one is always
+// there.
+func newDiary(email string, n *channels) *diary {
+	d := &diary{email: email, channels: n}
+	d.add(CalendarInfo{ID: email}, time.UTC)
 	return d
 }
 
-// AddCalendar makes an empty calendar of an account, and the account if need be,
-// or returns the one of that id.
-func (s *Server) AddCalendar(email string, info CalendarInfo) (*Calendar, error) {
+// Add makes an empty calendar, or returns the one of that id.
+func (d *diary) Add(info CalendarInfo) (*Calendar, error) {
 	zone, err := time.LoadLocation(cmp.Or(info.TimeZone, "UTC"))
 	if err != nil {
-		return nil, fmt.Errorf("add calendar %q of %s: %w", info.ID, email, err)
+		return nil, fmt.Errorf("add calendar %q of %s: %w", info.ID, d.email, err)
 	}
-	d := s.diary(s.AddMailbox(email))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.find(info.ID); c != nil {
@@ -107,29 +99,26 @@ func (s *Server) AddCalendar(email string, info CalendarInfo) (*Calendar, error)
 	return d.add(info, zone), nil
 }
 
-// Calendar returns a calendar of an account by its id or as "primary"; nil where
-// there is none.
-func (s *Server) Calendar(email, id string) *Calendar {
-	box := s.Mailbox(email)
-	if box == nil {
-		return nil
-	}
-	d := s.diary(box)
+// Calendar returns a calendar by its id or as "primary"; nil where there is none.
+func (d *diary) Calendar(id string) *Calendar {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.find(id)
 }
 
-// Calendars returns the calendars of an account in the order of its list.
-func (s *Server) Calendars(email string) []*Calendar {
-	box := s.Mailbox(email)
-	if box == nil {
-		return nil
-	}
-	d := s.diary(box)
+// Calendars returns the calendars in the order of the list.
+func (d *diary) Calendars() []*Calendar {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.calendars)
+}
+
+// ExpireListTokens is [Calendar.ExpireTokens] for the list of calendars.
+func (d *diary) ExpireListTokens(always bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tokens.syncs++
+	d.tokens.expired = always
 }
 
 // find looks for a calendar by its id; nil where there is none. The caller holds

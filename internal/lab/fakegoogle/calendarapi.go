@@ -1,105 +1,16 @@
 package fakegoogle
 
 import (
-	"cmp"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"time"
-
-	"go.uber.org/zap"
 )
-
-//go:embed calendarprices.txt
-var calendarPricesText string
-
-// CalendarPrices is the price list of Calendar; there is one.
-const CalendarPrices = "calendar-2026-05"
-
-// newCalendarMeter makes Calendar's own meter, which has nothing to do with
-// Gmail's but the algorithm.
-func newCalendarMeter(opts Options) (*meter, error) {
-	lists, err := readPrices(calendarPricesText)
-	if err != nil {
-		return nil, err
-	}
-	prices := lists[CalendarPrices]
-	return newMeter(meterSettings{
-		prices:        prices,
-		algorithm:     opts.Meter,
-		userLimit:     cmp.Or(opts.CalendarUserLimit, prices.userMinute),
-		projectLimit:  cmp.Or(opts.CalendarProjectLimit, prices.projectMinute),
-		inFlightLimit: cmp.Or(opts.InFlightLimit, DefaultInFlightLimit),
-		bytesPerDay:   DefaultBytesPerDay, // never reached: Calendar counts no bytes
-		window:        time.Minute / time.Duration(opts.Scale),
-		day:           24 * time.Hour / time.Duration(opts.Scale),
-		chargeRefused: opts.ChargeRefused,
-		pushBack:      opts.PushBack,
-	})
-}
-
-// largestQuotaUser is how long a quotaUser may be, in characters.
-const largestQuotaUser = 40
 
 // largestEventBody bounds the body of a request of Calendar, in bytes.
 const largestEventBody = 1 << 20
-
-// admitCalendar is admit for the Calendar API.
-func (s *Server) admitCalendar(r *http.Request) (visit, *reply) {
-	refuse := func(e *apiError) (visit, *reply) {
-		answer := renderError(r, e)
-		return visit{}, &answer
-	}
-	op, ok := routeCalendar(r)
-	if !ok {
-		s.unrouted.Add(1)
-		s.log.Debug("call of an unknown method", zap.String("http_method", r.Method), zap.String("path", r.URL.Path))
-		return refuse(newError(http.StatusNotFound, "global", "notFound", "Not Found"))
-	}
-	box := s.principal(r, op.calendar)
-	if box == nil {
-		s.unauthenticated.Add(1)
-		return refuse(invalidCredentials())
-	}
-	quotaUser := cmp.Or(r.URL.Query().Get("quotaUser"), r.Header.Get("X-Goog-Quota-User"))
-	if len([]rune(quotaUser)) > largestQuotaUser {
-		return refuse(badRequest(fmt.Sprintf("Invalid quotaUser: it has more than %d characters", largestQuotaUser))) // unverified
-	}
-	account := mailboxKey(box.email)
-	c := call{
-		project: project(r), account: account, method: op.method, id: op.event, quotaUser: quotaUser != "",
-		user: cmp.Or(quotaUser, s.tokens.serviceAccount(bearerOf(r)), account),
-	}
-	d := s.diary(box)
-	c.calendar = d.calendarName(op.calendar)
-	v := s.calendarMeter.arrive(c)
-	s.calendarCalls.note(c, v.refused != "")
-	s.log.Debug("call", zap.String("method", c.method), zap.String("account", account), zap.String("calendar", c.calendar),
-		zap.String("user", c.user), zap.String("project", c.project), zap.String("refused", string(v.refused)))
-	if v.refused != "" {
-		e := calendarRefusal(v, s.oneInThree())
-		s.calendarMeter.answered(v.number, e.Code)
-		return refuse(e)
-	}
-	admitted := visit{
-		call: c, meter: s.calendarMeter,
-		answer: func(odd Oddity) reply { return s.answerCalendar(r, op, d, odd) },
-		done: func(status int) {
-			if status != 0 {
-				s.calendarMeter.answered(v.number, status)
-			}
-			v.release()
-		},
-	}
-	if fault, ok := s.faults.match(c); ok {
-		admitted.fault = &fault
-	}
-	return admitted, nil
-}
 
 // calendarName is how a calendar is called in reports: by its own id, also where
 // it was asked for as "primary".
@@ -138,31 +49,24 @@ func calendarRefusal(v verdict, sayWindow bool) *apiError {
 	return e
 }
 
-// answerCalendar serves an operation. What no code foresaw costs its own call an
-// answer of 500 and nothing more.
-func (s *Server) answerCalendar(r *http.Request, op calendarOperation, d *diary, odd Oddity) (a reply) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error("serve a call", zap.String("method", op.method), zap.String("calendar", op.calendar), zap.Any("panic", p), zap.Stack("stack"))
-			a = renderError(r, newError(http.StatusInternalServerError, "global", "backendError", "The fake broke on "+op.method))
-		}
-	}()
-	answer, failure := s.serveCalendar(r, op, d, withFirstParams(ask{Values: r.URL.Query(), odd: odd}))
+// answer serves an operation.
+func (op calendarOperation) answer(r *http.Request, d *diary, odd Oddity) reply {
+	answer, failure := op.serve(r, d, withFirstParams(ask{Values: r.URL.Query(), odd: odd}))
 	if failure == nil && answer == nil {
 		return reply{status: http.StatusNoContent}
 	}
 	return render(r, answer, failure, odd.Edit)
 }
 
-// serveCalendar answers an operation; nothing is answered 204.
-func (s *Server) serveCalendar(r *http.Request, op calendarOperation, d *diary, q ask) (any, *apiError) {
+// serve answers an operation; nothing is answered 204.
+func (op calendarOperation) serve(r *http.Request, d *diary, q ask) (any, *apiError) {
 	switch op.method {
 	case methodCalendarListList:
 		return d.listCalendars(q)
 	case methodCalendarListWatch:
-		return s.watch(r, d, nil)
+		return d.watch(r, nil)
 	case methodChannelsStop:
-		return s.stopChannel(r, d)
+		return d.stopChannel(r)
 	case methodColorsGet:
 		return palette, nil
 	case methodSettingsList:
@@ -204,7 +108,7 @@ func (s *Server) serveCalendar(r *http.Request, op calendarOperation, d *diary, 
 	case methodEventsDelete:
 		return nil, c.deleteEvent(r, op.event)
 	case methodEventsWatch:
-		return s.watch(r, d, c)
+		return d.watch(r, c)
 	}
 	return nil, calendarNotFound() // routeCalendar knows no other method
 }

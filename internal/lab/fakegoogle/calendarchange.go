@@ -248,15 +248,6 @@ func (c *Calendar) Hide(hidden bool) {
 	c.relist()
 }
 
-// ExpireListTokens is [Calendar.ExpireTokens] for the list of an account's calendars.
-func (s *Server) ExpireListTokens(email string, always bool) {
-	d := s.diary(s.AddMailbox(email))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.tokens.syncs++
-	d.tokens.expired = always
-}
-
 // A span of an event: days where it has dates, so that it does not change with
 // the clocks.
 type eventLength struct {

@@ -17,30 +17,23 @@ const groupDomain = "@group.calendar.google.com"
 // mostEvents bounds what one spec makes up.
 const mostEvents = 1_000_000
 
-// LoadCalendars fills the calendars of an account, making it if need be. spec is
-// generate:N for N made-up events in the primary calendar, generate:CxN for N in
-// each of C calendars, an ics file, or a folder of them, a calendar each. A file's
-// name without .ics is the calendar's id, and @group.calendar.google.com after it
-// unless it has an @; primary.ics fills the primary calendar. What could not be
-// read as it stands is returned, file by file; an error means that nothing was.
-func (s *Server) LoadCalendars(email, spec string) ([]CalendarProblem, error) {
-	if at := strings.LastIndex(email, "@"); at < 1 || at == len(email)-1 {
-		return nil, fmt.Errorf("load calendars of %q: an address such as ann@example.com is needed", email)
-	}
-	if count, ok := strings.CutPrefix(spec, generatePrefix); ok {
-		return nil, s.generateCalendars(email, count)
+// Load fills the account's calendars; see [Server.LoadCalendars]. What is made up
+// depends on the seed.
+func (d *diary) Load(spec string, seed uint64) ([]CalendarProblem, error) {
+	if count, ok := strings.CutPrefix(spec, "generate:"); ok {
+		return nil, d.generate(count, seed)
 	}
 	files, err := calendarFiles(spec)
 	if err != nil {
-		return nil, fmt.Errorf("load calendars of %s: %w", email, err)
+		return nil, fmt.Errorf("load calendars of %s: %w", d.email, err)
 	}
 	var problems []CalendarProblem
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return problems, fmt.Errorf("load calendars of %s: %w", email, err)
+			return problems, fmt.Errorf("load calendars of %s: %w", d.email, err)
 		}
-		c, err := s.AddCalendar(email, CalendarInfo{ID: calendarID(email, file)})
+		c, err := d.Add(CalendarInfo{ID: calendarID(d.email, file)})
 		if err != nil {
 			return problems, err
 		}
@@ -87,8 +80,8 @@ func calendarFiles(path string) ([]string, error) {
 	return files, err
 }
 
-// generateCalendars reads N or CxN and makes that up.
-func (s *Server) generateCalendars(email, count string) error {
+// generate reads N or CxN and makes that up.
+func (d *diary) generate(count string, seed uint64) error {
 	calendars, events, several := strings.Cut(count, "x")
 	if !several {
 		calendars, events = "1", count
@@ -96,18 +89,18 @@ func (s *Server) generateCalendars(email, count string) error {
 	c, err := strconv.Atoi(calendars)
 	n, err2 := strconv.Atoi(events)
 	if err != nil || err2 != nil || c < 1 || n < 0 || n > mostEvents/c {
-		return fmt.Errorf("load calendars of %s: %q is not generate:N or generate:CALENDARSxEVENTS of at most %d in all", email, count, mostEvents)
+		return fmt.Errorf("load calendars of %s: %q is not generate:N or generate:CALENDARSxEVENTS of at most %d in all", d.email, count, mostEvents)
 	}
 	for i := range c {
-		id := email
+		id := d.email
 		if i > 0 {
 			id = fmt.Sprintf("made-up-%d%s", i, groupDomain)
 		}
-		calendar, err := s.AddCalendar(email, CalendarInfo{ID: id})
+		calendar, err := d.Add(CalendarInfo{ID: id})
 		if err != nil {
 			return err
 		}
-		if err := calendar.generate(seedOf(s.opts.Seed, email+" "+id), n); err != nil {
+		if err := calendar.generate(seedOf(seed, d.email+" "+id), n); err != nil {
 			return err
 		}
 	}

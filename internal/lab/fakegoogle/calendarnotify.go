@@ -249,27 +249,26 @@ func (n *channels) stop() {
 	n.group.Wait()
 }
 
-// SetNotifyHabits changes how channels tell of what happens from now on.
-func (s *Server) SetNotifyHabits(h NotifyHabits) error {
+// setHabits changes how channels tell of what happens from now on.
+func (n *channels) setHabits(h NotifyHabits) error {
 	if h.DelayMS < 0 || h.LifeMS < 0 {
 		return errors.New("set habits of channels: numbers may not be negative")
 	}
-	s.channels.mu.Lock()
-	defer s.channels.mu.Unlock()
-	s.channels.habits = h
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.habits = h
 	return nil
 }
 
-// CloseChannels lets every channel lapse without a word, as expiry does.
-func (s *Server) CloseChannels() {
-	s.channels.mu.Lock()
-	defer s.channels.mu.Unlock()
-	s.channels.opened = nil
+// lapse lets every channel end without a word, as expiry does.
+func (n *channels) lapse() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.opened = nil
 }
 
-// Notifications says which channels are open and what they were told.
-func (s *Server) Notifications() NotifyReport {
-	n := s.channels
+// report says which channels are open and what they were told.
+func (n *channels) report() NotifyReport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.forgetExpired()

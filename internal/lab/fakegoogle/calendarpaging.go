@@ -85,22 +85,6 @@ func withFirstParams(q ask) ask {
 	return q
 }
 
-// fillIn returns the parameters of a request, and those of a query that it does
-// not have.
-func fillIn(q url.Values, query string) url.Values {
-	first, err := url.ParseQuery(query)
-	if err != nil {
-		return q
-	}
-	filled := maps.Clone(q)
-	for name, values := range first {
-		if !q.Has(name) {
-			filled[name] = values
-		}
-	}
-	return filled
-}
-
 // newCalendarPager reads maxResults and pageToken of a request that has the
 // parameters of its first page; see [withFirstParams]. list names the list in all the
 // world; rev is its revision. The caller holds the lock.

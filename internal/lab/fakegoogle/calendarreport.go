@@ -2,7 +2,6 @@ package fakegoogle
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -90,32 +89,4 @@ func (c *calendarCalls) all() []CalendarCalls {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Calendar, b.Calendar))
 	})
 	return all
-}
-
-// CalendarMeter returns the account of every call of Calendar so far. It is part
-// of [Server.Meter] too.
-func (s *Server) CalendarMeter() CalendarReport {
-	r := CalendarReport{Prices: CalendarPrices, Calendars: s.calendarCalls.all()}
-	r.Users, r.Projects = s.calendarMeter.reports()
-	return r
-}
-
-// CalendarLimits returns the limits of Calendar that are in force.
-func (s *Server) CalendarLimits() Limits {
-	m := s.calendarMeter
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := m.set.limits()
-	l.BytesPerDay = 0 // Calendar counts none
-	return l
-}
-
-// SetCalendarLimits is [Server.SetLimits] for Calendar, which counts requests and
-// no bytes.
-func (s *Server) SetCalendarLimits(l Limits) (Limits, error) {
-	if l.User < 0 || l.Project < 0 || l.InFlight < 0 || l.BytesPerDay != 0 {
-		return s.CalendarLimits(), errors.New("limits of Calendar may not be negative, and are none of bytes")
-	}
-	s.calendarMeter.setLimits(l)
-	return s.CalendarLimits(), nil
 }

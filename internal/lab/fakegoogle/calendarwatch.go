@@ -51,7 +51,7 @@ func (d *diary) tell(c *Calendar) {
 
 // watch serves calendar.events.watch, and calendar.calendarList.watch where c is
 // nil.
-func (s *Server) watch(r *http.Request, d *diary, c *Calendar) (any, *apiError) {
+func (d *diary) watch(r *http.Request, c *Calendar) (any, *apiError) {
 	var asked channelResource
 	if bad := readBody(r, &asked); bad != nil {
 		return nil, bad
@@ -75,9 +75,9 @@ func (s *Server) watch(r *http.Request, d *diary, c *Calendar) (any, *apiError) 
 	opened := &channel{
 		id: asked.ID, token: asked.Token, address: asked.Address, account: d.email, calendar: calendar,
 		resourceID: madeID(d.email, calendar, "resource"), resourceURI: uri,
-		expires: time.Now().Add(s.channels.life(asked)).Truncate(time.Second),
+		expires: time.Now().Add(d.channels.life(asked)).Truncate(time.Second),
 	}
-	if !s.channels.open(opened) {
+	if !d.channels.open(opened) {
 		return nil, calendarBad("channelIdNotUnique", "Channel id "+asked.ID+" not unique", "")
 	}
 	return channelResource{
@@ -102,12 +102,12 @@ func (n *channels) life(asked channelResource) time.Duration {
 }
 
 // stopChannel serves calendar.channels.stop.
-func (s *Server) stopChannel(r *http.Request, d *diary) (any, *apiError) {
+func (d *diary) stopChannel(r *http.Request) (any, *apiError) {
 	var asked channelResource
 	if bad := readBody(r, &asked); bad != nil {
 		return nil, bad
 	}
-	if !s.channels.close(d.email, asked.ID, asked.ResourceID) {
+	if !d.channels.close(d.email, asked.ID, asked.ResourceID) {
 		return nil, newError(http.StatusNotFound, "global", "notFound", "Channel '"+asked.ID+"' not found for project '"+projectNumber+"'")
 	}
 	return nil, nil

@@ -187,31 +187,31 @@ func (l *faultList) applied() int64 {
 	return l.total
 }
 
-// AddFault puts a fault in force, after those that are. It returns an error that
-// names what is wrong with it.
-func (s *Server) AddFault(f Fault) error {
+// add puts a fault in force, after those that are. The error names what is wrong
+// with it.
+func (l *faultList) add(f Fault) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.states = append(s.faults.states, &FaultState{Fault: f, added: time.Now()})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.states = append(l.states, &FaultState{Fault: f, added: time.Now()})
 	return nil
 }
 
-// ClearFaults ends all faults. Calls that one is holding stay held.
-func (s *Server) ClearFaults() {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.states = nil
+// clear ends all faults. Calls that one is holding stay held.
+func (l *faultList) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.states = nil
 }
 
-// Faults returns the faults in force.
-func (s *Server) Faults() []FaultState {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	states := make([]FaultState, 0, len(s.faults.states))
-	for _, f := range s.faults.states {
+// all returns the faults in force.
+func (l *faultList) all() []FaultState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	states := make([]FaultState, 0, len(l.states))
+	for _, f := range l.states {
 		states = append(states, *f)
 	}
 	return states

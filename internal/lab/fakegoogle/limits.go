@@ -1,7 +1,5 @@
 package fakegoogle
 
-import "errors"
-
 // Limits are what the meter refuses by.
 type Limits struct {
 	User        int64 `json:"user,omitempty"`    // units per minute of a user in a project
@@ -10,29 +8,21 @@ type Limits struct {
 	BytesPerDay int64 `json:"bytes_per_day,omitempty"`
 }
 
-// Limits returns the limits in force.
-func (s *Server) Limits() Limits {
-	m := s.meter
+// limits returns the limits in force.
+func (m *meter) limits() Limits {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.set.limits()
-}
-
-// SetLimits changes limits from the next arrival on; those that are zero stay.
-// What was spent before counts against the new limits too, and the exact log
-// holds each arrival to the limit in force at its moment. It returns the limits
-// then in force.
-func (s *Server) SetLimits(l Limits) (Limits, error) {
-	if l.User < 0 || l.Project < 0 || l.InFlight < 0 || l.BytesPerDay < 0 {
-		return s.Limits(), errors.New("limits may not be negative")
-	}
-	return s.meter.setLimits(l), nil
 }
 
 func (set *meterSettings) limits() Limits {
 	return Limits{User: set.userLimit, Project: set.projectLimit, InFlight: set.inFlightLimit, BytesPerDay: set.bytesPerDay}
 }
 
+// setLimits changes limits from the next arrival on; those that are zero stay.
+// What was spent before counts against the new limits too, and the exact log
+// holds each arrival to the limit in force at its moment. It returns the limits
+// then in force.
 func (m *meter) setLimits(l Limits) Limits {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,20 +2,10 @@ package fakegoogle
 
 import (
 	"math"
-	"net/url"
 	"slices"
 	"sort"
 	"time"
 )
-
-// An ask is what a call asks for: its parameters, and what shall be odd about
-// the answer.
-type ask struct {
-	url.Values
-	odd  Oddity
-	body []byte // of a request by POST
-	kind string // of the body: its Content-Type
-}
 
 type profile struct {
 	EmailAddress  string `json:"emailAddress"`
@@ -143,14 +133,4 @@ func hasAll(msg *message, labels []string) bool {
 		}
 	}
 	return true
-}
-
-func boolParam(q url.Values, name string) (bool, *apiError) {
-	switch q.Get(name) {
-	case "", "false", "0":
-		return false, nil
-	case "true", "1":
-		return true, nil
-	}
-	return false, badRequest("Invalid value at '" + name + "' (TYPE_BOOL), \"" + q.Get(name) + "\"")
 }

@@ -60,9 +60,6 @@ type MessageInfo struct {
 	Labels []string `json:"labels"` // sorted
 }
 
-// mailboxKey is how mailboxes are found: addresses differ by more than case.
-func mailboxKey(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
-
 func newMailbox(email string, p *publisher) *Mailbox {
 	m := &Mailbox{
 		email: email, byID: map[string]*message{}, threads: map[string]string{},

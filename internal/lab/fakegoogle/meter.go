@@ -88,12 +88,6 @@ type call struct {
 // owner is whose data a call asks for.
 func (c call) owner() string { return cmp.Or(c.account, c.user) }
 
-// fetch says whether the call asks for whole messages.
-func (c call) fetch() bool {
-	whole := c.format == "full" || c.format == ""
-	return c.method == methodMessagesGet && (whole || c.format == "raw") || c.method == methodThreadsGet && whole
-}
-
 // A verdict is the meter's answer. Whoever got one with refused == "" must call
 // release exactly once.
 type verdict struct {

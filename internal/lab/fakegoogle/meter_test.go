@@ -14,7 +14,7 @@ type timedMeter struct {
 
 func newTimedMeter(t *testing.T, set meterSettings) *timedMeter {
 	t.Helper()
-	prices, err := pricesNamed("gmail-2026-05")
+	prices, err := mailPrices("gmail-2026-05")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestExactLogAgainstTheDefinition(t *testing.T) {
 }
 
 func BenchmarkArrive(b *testing.B) {
-	prices, err := pricesNamed(DefaultPrices)
+	prices, err := mailPrices(DefaultPrices)
 	if err != nil {
 		b.Fatal(err)
 	}

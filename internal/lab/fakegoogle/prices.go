@@ -3,14 +3,22 @@ package fakegoogle
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-//go:embed prices.txt
-var pricesText string
+var (
+	//go:embed prices.txt
+	pricesText string
+	//go:embed calendarprices.txt
+	calendarPricesText string
+)
+
+// CalendarPrices is the price list of Calendar; there is one.
+const CalendarPrices = "calendar-2026-05"
 
 // A priceList is one column of prices.txt. Costs are in units, limits in units
 // per minute.
@@ -62,25 +70,32 @@ func (c cost) most() int64 {
 }
 
 var parsePrices = sync.OnceValues(func() (map[string]*priceList, error) {
-	return readPrices(pricesText)
+	lists, err := readPrices(pricesText)
+	if err != nil {
+		return nil, err
+	}
+	calendar, err := readPrices(calendarPricesText)
+	maps.Copy(lists, calendar)
+	return lists, err
 })
 
-// pricesNamed returns the price list of that name.
-func pricesNamed(name string) (*priceList, error) {
+// mailPrices returns the price list of Gmail of that name.
+func mailPrices(name string) (*priceList, error) {
 	lists, err := parsePrices()
 	if err != nil {
 		return nil, err
 	}
-	list, ok := lists[name]
-	if !ok {
-		var names []string
-		for n := range lists {
-			names = append(names, n)
-		}
-		slices.Sort(names)
-		return nil, fmt.Errorf("unknown price list %q: choose one of %s", name, strings.Join(names, ", "))
+	if list, ok := lists[name]; ok && name != CalendarPrices {
+		return list, nil
 	}
-	return list, nil
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(lists)), func(name string) bool { return name == CalendarPrices })
+	return nil, fmt.Errorf("unknown price list %q: choose one of %s", name, strings.Join(names, ", "))
+}
+
+// calendarPrices returns the price list of Calendar.
+func calendarPrices() (*priceList, error) {
+	lists, err := parsePrices()
+	return lists[CalendarPrices], err
 }
 
 // readPrices parses the format that the head of prices.txt describes.

@@ -33,7 +33,7 @@ func TestPrices(t *testing.T) {
 		{"gmail-2026-05", "gmail.users.messages.attachments.get", "", 20},
 		{"gmail-2026-05", "gmail.users.messages.eat", "", 100},
 	} {
-		list, err := pricesNamed(test.list)
+		list, err := mailPrices(test.list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +41,11 @@ func TestPrices(t *testing.T) {
 			t.Errorf("%s: %s %s costs %d, want %d", test.list, test.method, test.format, got, test.want)
 		}
 	}
-	legacy, _ := pricesNamed("gmail-legacy")
+	legacy, _ := mailPrices("gmail-legacy")
 	if legacy.userMinute != 15_000 || legacy.projectMinute != 1_200_000 {
 		t.Errorf("legacy limits = %d, %d", legacy.userMinute, legacy.projectMinute)
 	}
-	if _, err := pricesNamed("gmail-2031"); err == nil || !strings.Contains(err.Error(), "gmail-2026-10, gmail-legacy") {
+	if _, err := mailPrices("gmail-2031"); err == nil || !strings.Contains(err.Error(), "gmail-2026-10, gmail-legacy") {
 		t.Errorf("unknown list: %v, want the names there are", err)
 	}
 	for _, text := range []string{"list a b\nm 1", "list a\nm x", "list a\nm 1,full", "list a\nm 1,full=x"} {

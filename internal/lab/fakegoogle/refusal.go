@@ -30,28 +30,6 @@ type helpLink struct {
 	URL         string `json:"url"`
 }
 
-// refusalError is the answer to a call that the meter refused. No shape has a
-// Retry-After header; limits are those that refused. sayWindow puts the start of
-// the window into the answer where one is known, which Google does about one
-// time in three.
-func (s *Server) refusalError(v verdict, sayWindow bool) *apiError {
-	switch v.refused {
-	case RefusedConcurrency:
-		return tooManyConcurrent()
-	case RefusedBytes, RefusedEarly:
-		return retryAfterError(v.retryAt)
-	}
-	perUser := v.refused == RefusedUserUnits
-	if s.meter.set.prices.name == "gmail-legacy" {
-		return legacyUnitsError(perUser)
-	}
-	var window time.Time
-	if sayWindow {
-		window = v.windowStart
-	}
-	return unitsError(perUser, v.limit, window)
-}
-
 // legacyUnitsError is the refusal of projects with the older prices.
 func legacyUnitsError(perUser bool) *apiError {
 	if perUser {

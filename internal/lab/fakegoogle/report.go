@@ -124,21 +124,6 @@ func (r Report) Refetched() int64 {
 	return n
 }
 
-// Meter returns the account of everything that has arrived so far.
-func (s *Server) Meter() Report {
-	r := Report{
-		Prices: s.opts.Prices, Meter: s.opts.Meter, Scale: s.opts.Scale,
-		WindowSeconds:   s.meter.set.window.Seconds(),
-		TokenCalls:      s.tokens.callsByUser(),
-		Unauthenticated: s.unauthenticated.Load(),
-		Unrouted:        s.unrouted.Load(),
-		Faulted:         s.faults.applied(),
-		Calendar:        s.CalendarMeter(),
-	}
-	r.Users, r.Projects = s.meter.reports()
-	return r
-}
-
 // reports returns the accounts of all users and projects, sorted by name.
 func (m *meter) reports() ([]UserReport, []ProjectReport) {
 	users, projects := []UserReport{}, []ProjectReport{}

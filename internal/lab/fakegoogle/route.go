@@ -28,6 +28,7 @@ type operation struct {
 	userID string   // from the path: "me" or an address
 	ids    []string // in the path: of the message, thread or label, and then of the attachment
 	upload bool     // the body is, or has in it, the message itself
+	format string   // of a message or thread that is asked for; "" where none is named
 }
 
 // route finds the operation of a request. Segments of the path are unescaped one
@@ -63,6 +64,9 @@ func route(r *http.Request) (operation, bool) {
 		}
 	}
 	op.method = methods[strings.Join(what, "/")]
+	if op.method == methodMessagesGet || op.method == methodThreadsGet {
+		op.format = strings.ToLower(r.URL.Query().Get("format"))
+	}
 	return op, op.method != "" && r.Method == http.MethodGet && !upload
 }
 
@@ -85,6 +89,44 @@ func (op operation) id() string {
 		return ""
 	}
 	return op.ids[0]
+}
+
+// item is the id of the message or thread that a call asks for; "" where it asks for
+// none.
+func (op operation) item() string {
+	switch op.method {
+	case methodMessagesGet, methodThreadsGet, methodAttachmentsGet:
+		return op.id()
+	}
+	return ""
+}
+
+// whole reports whether the operation asks for whole messages.
+func (op operation) whole() bool {
+	full := op.format == "full" || op.format == ""
+	return op.method == methodMessagesGet && (full || op.format == "raw") || op.method == methodThreadsGet && full
+}
+
+// delivery returns the whole messages, with their raw sizes, that go out as the
+// answer; nil where none do.
+func (op operation) delivery(m *Mailbox) map[string]int {
+	if !op.whole() {
+		return nil
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if op.method == methodThreadsGet {
+		sizes := map[string]int{}
+		for _, msg := range m.byThread[op.id()] {
+			sizes[msg.id] = msg.content.size()
+		}
+		return sizes
+	}
+	size := 0 // it may have gone since
+	if msg, ok := m.byID[op.id()]; ok {
+		size = msg.content.size()
+	}
+	return map[string]int{op.id(): size}
 }
 
 // serve answers the operation.
@@ -116,41 +158,4 @@ func (op operation) serve(m *Mailbox, q ask) (any, *apiError) {
 		return m.stopWatch()
 	}
 	return nil, notFound() // route knows no other method
-}
-
-// principal returns the mailbox of whoever is calling: the token's, or without
-// one that of the address in the path, or the first. It returns nil for a token
-// that means nobody.
-func (s *Server) principal(r *http.Request, userID string) *Mailbox {
-	authorization := r.Header.Get("Authorization")
-	if authorization == "" {
-		if box := s.Mailbox(userID); box != nil {
-			return box
-		}
-		return s.firstMailbox()
-	}
-	token, ok := strings.CutPrefix(authorization, "Bearer ")
-	if !ok {
-		return nil
-	}
-	if user, ok := s.tokens.user(token); ok {
-		return s.Mailbox(user)
-	}
-	return s.Mailbox(token)
-}
-
-// bearerOf is the access token of a request; "" where it has none.
-func bearerOf(r *http.Request) string {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return token
-}
-
-// defaultProject is who is metered when no header names a project.
-const defaultProject = "fake-project"
-
-func project(r *http.Request) string {
-	if p := r.Header.Get("X-Goog-User-Project"); p != "" {
-		return p
-	}
-	return defaultProject
 }

@@ -2,6 +2,7 @@ package fakegoogle
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -96,8 +97,8 @@ type Server struct {
 	baseURL       atomic.Pointer[string] // where Listen serves
 	identityCalls atomic.Int64
 
-	closed    chan struct{}
-	closeOnce sync.Once
+	life context.Context // ends with Close
+	end  context.CancelFunc
 }
 
 // New makes a server without mailboxes. It starts nothing.
@@ -109,79 +110,61 @@ func New(opts Options) (*Server, error) {
 	opts.Prices = cmp.Or(opts.Prices, DefaultPrices)
 	opts.Meter = cmp.Or(opts.Meter, DefaultMeter)
 	opts.Scale = cmp.Or(opts.Scale, 1)
-	prices, err := pricesNamed(opts.Prices)
+	prices, err := mailPrices(opts.Prices)
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)
 	}
-	m, err := newMeter(meterSettings{
-		prices:        prices,
-		algorithm:     opts.Meter,
-		userLimit:     cmp.Or(opts.UserLimit, prices.userMinute),
-		projectLimit:  cmp.Or(opts.ProjectLimit, prices.projectMinute),
-		inFlightLimit: cmp.Or(opts.InFlightLimit, DefaultInFlightLimit),
-		bytesPerDay:   cmp.Or(opts.BytesPerDay, DefaultBytesPerDay),
-		window:        time.Minute / time.Duration(opts.Scale),
-		day:           24 * time.Hour / time.Duration(opts.Scale),
-		chargeRefused: opts.ChargeRefused,
-		pushBack:      opts.PushBack,
-	})
+	m, err := newMeter(opts.meter(prices, opts.UserLimit, opts.ProjectLimit))
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)
 	}
-	calendarMeter, err := newCalendarMeter(opts)
+	// Calendar's own meter has nothing to do with Gmail's but the algorithm. It
+	// counts no bytes, so that the limit of a day is never reached.
+	prices, err = calendarPrices()
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)
 	}
+	calendarMeter, err := newMeter(opts.meter(prices, opts.CalendarUserLimit, opts.CalendarProjectLimit))
+	if err != nil {
+		return nil, fmt.Errorf("fake Google: %w", err)
+	}
+	life, end := context.WithCancel(context.Background())
 	s := &Server{
 		opts: opts, log: opts.Log, meter: m, tokens: newTokenTable(),
 		calendarMeter: calendarMeter, channels: newChannels(),
 		mailboxes: map[string]*Mailbox{}, diaries: map[string]*diary{},
-		rand:   rand.New(rand.NewPCG(opts.Seed, 0x6661_6b65)),
-		closed: make(chan struct{}),
+		rand: rand.New(rand.NewPCG(opts.Seed, 0x6661_6b65)),
+		life: life, end: end,
 	}
 	if s.log == nil {
 		s.log = zap.NewNop()
 	}
-	s.publisher = newPublisher(s)
+	s.publisher = newPublisher(life, s.pushToken)
 	return s, nil
 }
 
-// AddMailbox makes an empty mailbox, or returns the one of that address. The
-// first one made is the mailbox of calls without authorization.
-func (s *Server) AddMailbox(email string) *Mailbox {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := mailboxKey(email)
-	if box, ok := s.mailboxes[key]; ok {
-		return box
+// meter is how a meter with these prices is set; limits that are zero are the
+// price list's.
+func (o Options) meter(prices *priceList, userLimit, projectLimit int64) meterSettings {
+	return meterSettings{
+		prices:        prices,
+		algorithm:     o.Meter,
+		userLimit:     cmp.Or(userLimit, prices.userMinute),
+		projectLimit:  cmp.Or(projectLimit, prices.projectMinute),
+		inFlightLimit: cmp.Or(o.InFlightLimit, DefaultInFlightLimit),
+		bytesPerDay:   cmp.Or(o.BytesPerDay, DefaultBytesPerDay),
+		window:        time.Minute / time.Duration(o.Scale),
+		day:           24 * time.Hour / time.Duration(o.Scale),
+		chargeRefused: o.ChargeRefused,
+		pushBack:      o.PushBack,
 	}
-	box := newMailbox(email, s.publisher)
-	s.mailboxes[key] = box
-	s.inOrder = append(s.inOrder, box)
-	return box
-}
-
-// Mailbox returns the mailbox of an address in any case; nil where there is none.
-func (s *Server) Mailbox(email string) *Mailbox {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.mailboxes[mailboxKey(email)]
-}
-
-func (s *Server) firstMailbox() *Mailbox {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if len(s.inOrder) == 0 {
-		return nil
-	}
-	return s.inOrder[0]
 }
 
 // Close lets go of calls that a fault or jitter holds. Later calls are answered,
 // but nothing waits any more, and channels tell of nothing. It may be called more
 // than once.
 func (s *Server) Close() {
-	s.closeOnce.Do(func() { close(s.closed) })
+	s.end()
 	s.channels.stop()
 }
 
@@ -200,23 +183,6 @@ func (s *Server) oneInThree() bool {
 	s.randMu.Lock()
 	defer s.randMu.Unlock()
 	return s.rand.IntN(3) == 0
-}
-
-// wait passes d, unless the server closes or stop is closed first. It reports
-// whether all of d passed.
-func (s *Server) wait(d time.Duration, stop <-chan struct{}) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-stop:
-	case <-s.closed:
-	}
-	return false
 }
 
 // url is where the fake can be reached; "" unless it listens by itself.

@@ -2,6 +2,7 @@ package fakegoogle
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,13 +29,14 @@ func errorPage(status int) []byte {
 // errorTitles are Google's where they differ from those of the protocol.
 var errorTitles = map[int]string{http.StatusBadGateway: "Server Error", http.StatusInternalServerError: "Server Error"}
 
-// applyFault does what a fault says, and reports whether the call is thereby
-// over. done is that of the [visit]; truth makes the true answer.
-func (s *Server) applyFault(w http.ResponseWriter, r *http.Request, f Fault, done func(status int), truth func() reply) bool {
-	s.wait(time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
+// apply does what the fault says, and reports whether the call is thereby
+// over. done ends the call's time in flight and notes the status of its answer,
+// unless that is 0; truth makes the true answer.
+func (f Fault) apply(life context.Context, w http.ResponseWriter, r *http.Request, done func(status int), truth func() reply) bool {
+	pause(life, time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
 	switch {
 	case f.Hang:
-		s.wait(longestHang, r.Context().Done())
+		pause(life, longestHang, r.Context().Done())
 		done(0)
 		reset(w)
 	case f.Close:

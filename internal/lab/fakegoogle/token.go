@@ -184,9 +184,9 @@ func assertionClaims(assertion string) (issuer, subject string, err error) {
 // applyTokenFault is applyFault with OAuth's form of errors.
 func (s *Server) applyTokenFault(w http.ResponseWriter, r *http.Request, f Fault) bool {
 	if f.Reason == "" || f.Body != "" || f.HTML {
-		return s.applyFault(w, r, f, func(int) {}, func() reply { return reply{status: http.StatusOK, contentType: jsonType} })
+		return f.apply(s.life, w, r, func(int) {}, func() reply { return reply{status: http.StatusOK, contentType: jsonType} })
 	}
-	s.wait(time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
+	pause(s.life, time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
 	for name, value := range f.Headers {
 		w.Header().Set(name, value)
 	}

@@ -1,6 +1,7 @@
 package fakegoogle
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -10,8 +11,8 @@ import (
 // errLength says that a body was not as long as its header told.
 var errLength = errors.New("the length told is not that of the body")
 
-// sendOddly sends an answer at the pace, and with the length, that an oddity says.
-func (s *Server) sendOddly(w http.ResponseWriter, r *http.Request, a reply, odd Oddity) error {
+// send sends an answer at the pace, and with the length, that the oddity says.
+func (odd Oddity) send(life context.Context, w http.ResponseWriter, r *http.Request, a reply) error {
 	if odd.LengthOff != 0 {
 		length := max(a.length()+odd.LengthOff, 0)
 		a.header = withHeader(a.header, "Content-Length", strconv.Itoa(length))
@@ -19,7 +20,7 @@ func (s *Server) sendOddly(w http.ResponseWriter, r *http.Request, a reply, odd 
 	a.writeHead(w)
 	var err error
 	if odd.BytesPerSecond > 0 {
-		err = a.writeBody(&trickle{server: s, w: w, gone: r.Context().Done(), perSecond: odd.BytesPerSecond})
+		err = a.writeBody(&trickle{life: life, w: w, gone: r.Context().Done(), perSecond: odd.BytesPerSecond})
 	} else {
 		err = a.writeBody(w)
 	}
@@ -34,7 +35,7 @@ const trickleStep = 50 * time.Millisecond
 
 // A trickle passes bytes on at a pace.
 type trickle struct {
-	server    *Server
+	life      context.Context
 	w         http.ResponseWriter
 	gone      <-chan struct{} // closed when the client goes
 	perSecond int
@@ -55,7 +56,7 @@ func (t *trickle) Write(p []byte) (int, error) {
 		if err != nil {
 			return written, err
 		}
-		t.server.wait(time.Duration(piece)*time.Second/time.Duration(t.perSecond), t.gone)
+		pause(t.life, time.Duration(piece)*time.Second/time.Duration(t.perSecond), t.gone)
 	}
 	return written, nil
 }

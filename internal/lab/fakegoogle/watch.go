@@ -80,7 +80,7 @@ func (m *Mailbox) startWatch(q ask) (any, *apiError) {
 	w := &watch{
 		topic: request.TopicName, labels: request.LabelIDs,
 		exclude: behavior == "exclude" || behavior == "EXCLUDE",
-		expires: time.Now().Add(m.publisher.life()),
+		expires: time.Now().Add(m.publisher.lifetime()),
 	}
 	m.watch = w
 	w.published = time.Now()

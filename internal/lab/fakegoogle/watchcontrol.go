@@ -3,6 +3,7 @@ package fakegoogle
 import (
 	"io"
 	"net/http"
+	"time"
 )
 
 // A PushState answers GET and POST /_fake/push.
@@ -53,3 +54,21 @@ func (s *Server) postPush(w http.ResponseWriter, r *http.Request) {
 	}
 	sendJSON(w, http.StatusOK, s.pushState())
 }
+
+// SetPush says where notices go from now on.
+func (s *Server) SetPush(p Push) error { return s.publisher.set(p) }
+
+// Pushed counts the notices so far.
+func (s *Server) Pushed() PushCounts { return s.publisher.pushed() }
+
+// Claims are those of the token that comes with a push.
+func (s *Server) Claims(p Push, at time.Time) map[string]any {
+	return map[string]any{
+		"iss": s.url(), "aud": p.Audience, "azp": "112233445566778899000", "sub": "112233445566778899000",
+		"email": p.ServiceAccount, "email_verified": true,
+		"iat": at.Unix(), "exp": at.Add(time.Hour).Unix(),
+	}
+}
+
+// pushToken signs the token of a push.
+func (s *Server) pushToken(p Push) (string, error) { return s.SignIDToken(s.Claims(p, time.Now())) }

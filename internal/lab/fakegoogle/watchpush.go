@@ -59,8 +59,9 @@ type notice struct {
 
 // publisher delivers notices, at least once each, to whoever [Push] names.
 type publisher struct {
-	server *Server
-	slots  chan struct{} // one for each delivery under way
+	life   context.Context
+	token  func(Push) (string, error) // signs the token that comes with a push
+	slots  chan struct{}              // one for each delivery under way
 	client *http.Client
 
 	mu      sync.Mutex
@@ -70,32 +71,32 @@ type publisher struct {
 	waiting int
 }
 
-func newPublisher(s *Server) *publisher {
+func newPublisher(life context.Context, token func(Push) (string, error)) *publisher {
 	return &publisher{
-		server: s, slots: make(chan struct{}, pushesAtOnce), serial: 7_000_000_000,
+		life: life, token: token, slots: make(chan struct{}, pushesAtOnce), serial: 7_000_000_000,
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second},
 	}
 }
 
-// SetPush says where notices go from now on.
-func (s *Server) SetPush(p Push) error {
-	if u, err := url.Parse(p.URL); p.URL != "" && (err != nil || u.Host == "") {
-		return fmt.Errorf("set push: %q is no URL", p.URL)
+// set says where notices go from now on.
+func (p *publisher) set(push Push) error {
+	if u, err := url.Parse(push.URL); push.URL != "" && (err != nil || u.Host == "") {
+		return fmt.Errorf("set push: %q is no URL", push.URL)
 	}
-	if p.Duplicates < 0 || p.WatchLifeMS < 0 || p.PublishEveryMS < 0 {
+	if push.Duplicates < 0 || push.WatchLifeMS < 0 || push.PublishEveryMS < 0 {
 		return errors.New("set push: numbers may not be negative")
 	}
-	s.publisher.mu.Lock()
-	defer s.publisher.mu.Unlock()
-	s.publisher.push = p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.push = push
 	return nil
 }
 
-// Pushed counts the notices so far.
-func (s *Server) Pushed() PushCounts {
-	s.publisher.mu.Lock()
-	defer s.publisher.mu.Unlock()
-	return s.publisher.counts
+// pushed counts the notices so far.
+func (p *publisher) pushed() PushCounts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counts
 }
 
 func (p *publisher) settings() Push {
@@ -104,7 +105,7 @@ func (p *publisher) settings() Push {
 	return p.push
 }
 
-func (p *publisher) life() time.Duration {
+func (p *publisher) lifetime() time.Duration {
 	if ms := p.settings().WatchLifeMS; ms > 0 {
 		return time.Duration(ms) * time.Millisecond
 	}
@@ -147,10 +148,10 @@ func (p *publisher) publish(user string, historyID uint64) {
 // deliver tries until the notice is taken.
 func (p *publisher) deliver(n notice) {
 	defer p.count(func(*PushCounts) { p.waiting-- })
-	for pause := pushFirstPause; ; pause = min(2*pause, pushLongestWait) {
+	for wait := pushFirstPause; ; wait = min(2*wait, pushLongestWait) {
 		select {
 		case p.slots <- struct{}{}:
-		case <-p.server.closed:
+		case <-p.life.Done():
 			return
 		}
 		err := p.post(n)
@@ -162,7 +163,7 @@ func (p *publisher) deliver(n notice) {
 		case n.attempts == pushAttempts:
 			p.count(func(c *PushCounts) { c.GivenUp++ })
 			return
-		case !p.server.wait(pause, nil):
+		case !pause(p.life, wait, nil):
 			return
 		}
 		p.count(func(c *PushCounts) { c.Redelivered++ })
@@ -201,15 +202,6 @@ func (p Push) Envelope(user string, historyID uint64, messageID string, at time.
 	return encodeJSON(pushEnvelope{pushMessage{data, messageID, at, messageID, at}, p.Subscription})
 }
 
-// Claims are those of the token that comes with a push.
-func (s *Server) Claims(p Push, at time.Time) map[string]any {
-	return map[string]any{
-		"iss": s.url(), "aud": p.Audience, "azp": "112233445566778899000", "sub": "112233445566778899000",
-		"email": p.ServiceAccount, "email_verified": true,
-		"iat": at.Unix(), "exp": at.Add(time.Hour).Unix(),
-	}
-}
-
 // post makes one attempt.
 func (p *publisher) post(n notice) error {
 	to := p.settings()
@@ -217,20 +209,11 @@ func (p *publisher) post(n notice) error {
 	if err != nil {
 		return err
 	}
-	token, err := p.server.SignIDToken(p.server.Claims(to, time.Now()))
+	token, err := p.token(to)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() { // Close lets go of it
-		select {
-		case <-p.server.closed:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(p.life, http.MethodPost, to.URL, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
