@@ -38,7 +38,7 @@ func TestCallsAreCountedWhileAFaultLasts(t *testing.T) {
 		want bool
 	}{{30 * time.Second, false}, {90 * time.Second, true}, {90 * time.Second, false}, {3 * time.Minute, false}} {
 		list.states[0].added = now.Add(-at.age)
-		if _, struck := list.match(call{project: "p", user: "u", method: methodMessagesGet}); struck != at.want {
+		if _, struck := list.match(call{project: "p", user: "u", method: "gmail.users.messages.get"}); struck != at.want {
 			t.Errorf("%s after it was added: struck %v, want %v", at.age, struck, at.want)
 		}
 	}

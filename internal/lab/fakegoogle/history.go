@@ -144,6 +144,6 @@ func (m *Mailbox) listHistory(q ask) (any, *apiError) {
 		places = append(places, pageToken{position: int64(c.id)})
 	}
 	answer := historyList{HistoryID: m.history.last}
-	answer.History, answer.NextPageToken = page(p, records, places, more)
+	answer.History, answer.NextPageToken = cutPage(p, records, places, more)
 	return answer, nil
 }

@@ -44,7 +44,7 @@ func TestALimitOfTheProjectHoldsForUsersWhoComeLater(t *testing.T) {
 	}
 	admitted := 0
 	for range 5 {
-		if m.arrive(call{project: "p", user: "new", method: methodMessagesGet}).refused == "" {
+		if m.arrive(call{project: "p", user: "new", method: "gmail.users.messages.get"}).refused == "" {
 			admitted++
 		}
 	}
@@ -86,12 +86,12 @@ func TestACallTooEarlyPushesTheMomentBack(t *testing.T) {
 	m.told("u", 10*time.Second)
 	for i, want := range []time.Duration{70 * time.Second, 130 * time.Second} {
 		m.now = 9 * time.Second
-		v := m.arrive(call{project: "p", user: "u", method: methodMessagesGet})
+		v := m.arrive(call{project: "p", user: "u", method: "gmail.users.messages.get"})
 		if v.refused != RefusedEarly || !v.retryAt.Equal(m.start.Add(want)) {
 			t.Errorf("early call %d = %+v, want %s until %s after the start", i+1, v, RefusedEarly, want)
 		}
 	}
-	if v := m.arrive(call{project: "p", user: "other", method: methodMessagesGet}); v.refused != "" {
+	if v := m.arrive(call{project: "p", user: "other", method: "gmail.users.messages.get"}); v.refused != "" {
 		t.Errorf("another user: %q, want admitted", v.refused)
 	}
 	if got := m.get(130*time.Second - 1); got != RefusedEarly {

@@ -121,7 +121,7 @@ func (m *Mailbox) listMessages(q ask) (any, *apiError) {
 		places = append(places, placeOf(msg))
 	}
 	var answer messageList
-	answer.Messages, answer.NextPageToken = page(p, refs, places, more)
+	answer.Messages, answer.NextPageToken = cutPage(p, refs, places, more)
 	answer.ResultSizeEstimate = p.estimate(len(answer.Messages), answer.NextPageToken)
 	return answer, nil
 }

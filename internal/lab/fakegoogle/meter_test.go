@@ -42,7 +42,7 @@ func newTimedMeter(t *testing.T, set meterSettings) *timedMeter {
 // get lets one messages.get of 20 units arrive at a moment and end at once.
 func (m *timedMeter) get(at time.Duration) Refusal {
 	m.now = at
-	v := m.arrive(call{project: "p", user: "u", method: methodMessagesGet, format: "raw"})
+	v := m.arrive(call{project: "p", user: "u", method: "gmail.users.messages.get", format: "raw"})
 	if v.refused == "" {
 		v.release()
 	}
@@ -126,7 +126,7 @@ func TestProjectLimitBindsAcrossUsers(t *testing.T) {
 	m := newTimedMeter(t, meterSettings{algorithm: MeterFixed})
 	m.set.projectLimit = 200
 	arrive := func(project, user string) Refusal {
-		v := m.arrive(call{project: project, user: user, method: methodMessagesGet})
+		v := m.arrive(call{project: project, user: user, method: "gmail.users.messages.get"})
 		return v.refused
 	}
 	for i := range 10 {
@@ -149,7 +149,7 @@ func TestBytesOfTheDay(t *testing.T) {
 	m := newTimedMeter(t, meterSettings{algorithm: MeterSliding})
 	m.set.bytesPerDay = 1000
 	m.now = time.Hour
-	c := call{project: "p", user: "u", method: methodMessagesGet, format: "raw", id: "1"}
+	c := call{project: "p", user: "u", method: "gmail.users.messages.get", format: "raw", id: "1"}
 	m.arrive(c).release()
 	m.delivered(c, map[string]int{c.id: 600})
 	m.arrive(c).release()
@@ -216,6 +216,6 @@ func BenchmarkArrive(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		m.arrive(call{project: "p", user: "u", method: methodMessagesGet, format: "raw", id: "1900000000000001"}).release()
+		m.arrive(call{project: "p", user: "u", method: "gmail.users.messages.get", format: "raw", id: "1900000000000001"}).release()
 	}
 }

@@ -106,9 +106,9 @@ func (p *pager) giveToken(t pageToken, fresh bool) string {
 	return t.encode(p.binding, p.box.lastSalt, p.params)
 }
 
-// page ends a page: of items, at places, it returns those that the page names
+// cutPage ends a page: of items, at places, it returns those that the page names
 // and the token of the next one. more says that others follow.
-func page[T any](p *pager, items []T, places []pageToken, more bool) ([]T, string) {
+func cutPage[T any](p *pager, items []T, places []pageToken, more bool) ([]T, string) {
 	next := ""
 	if more {
 		next = p.giveToken(places[len(places)-1], false)

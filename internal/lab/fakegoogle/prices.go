@@ -61,6 +61,12 @@ func (p *priceList) of(method, format string) int64 {
 	return c.base
 }
 
+// knows reports whether the list has a price for a method of its own.
+func (p *priceList) knows(method string) bool {
+	_, ok := p.costs[strings.TrimPrefix(method, methodPrefix)]
+	return ok
+}
+
 func (c cost) most() int64 {
 	most := c.base
 	for _, units := range c.byFormat {
@@ -70,13 +76,7 @@ func (c cost) most() int64 {
 }
 
 var parsePrices = sync.OnceValues(func() (map[string]*priceList, error) {
-	lists, err := readPrices(pricesText)
-	if err != nil {
-		return nil, err
-	}
-	calendar, err := readPrices(calendarPricesText)
-	maps.Copy(lists, calendar)
-	return lists, err
+	return readPrices(pricesText)
 })
 
 // mailPrices returns the price list of Gmail of that name.
@@ -85,16 +85,15 @@ func mailPrices(name string) (*priceList, error) {
 	if err != nil {
 		return nil, err
 	}
-	if list, ok := lists[name]; ok && name != CalendarPrices {
+	if list, ok := lists[name]; ok {
 		return list, nil
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(lists)), func(name string) bool { return name == CalendarPrices })
-	return nil, fmt.Errorf("unknown price list %q: choose one of %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("unknown price list %q: choose one of %s", name, strings.Join(slices.Sorted(maps.Keys(lists)), ", "))
 }
 
 // calendarPrices returns the price list of Calendar.
 func calendarPrices() (*priceList, error) {
-	lists, err := parsePrices()
+	lists, err := readPrices(calendarPricesText)
 	return lists[CalendarPrices], err
 }
 

@@ -1,12 +1,10 @@
 package fakegoogle
 
 import (
-	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"headroom/internal/lab/fakegoogle/discovery"
 )
 
 func TestPrices(t *testing.T) {
@@ -58,7 +56,7 @@ func TestPrices(t *testing.T) {
 // Every row must be a method of Google's own description of the API.
 func TestPricedMethodsExist(t *testing.T) {
 	known := map[string]bool{}
-	readDiscovery(t).walk(func(m discoveryMethod) { known[m.ID] = true })
+	discovery.Read(t, "gmail", "v1").Walk(func(m discovery.Method) { known[m.ID] = true })
 	lists, err := parsePrices()
 	if err != nil {
 		t.Fatal(err)
@@ -73,62 +71,4 @@ func TestPricedMethodsExist(t *testing.T) {
 			}
 		}
 	}
-}
-
-type discoveryNode struct {
-	Resources map[string]discoveryNode
-	Methods   map[string]discoveryMethod
-}
-
-type discoveryMethod struct {
-	ID, HTTPMethod, Path string
-	MediaUpload          struct {
-		Protocols struct{ Simple struct{ Path string } }
-	}
-}
-
-// walk calls f for every method.
-func (n discoveryNode) walk(f func(discoveryMethod)) {
-	for _, m := range n.Methods {
-		f(m)
-	}
-	for _, child := range n.Resources {
-		child.walk(f)
-	}
-}
-
-type discovery struct {
-	discoveryNode
-	Schemas map[string]schema
-}
-
-type schema struct {
-	Ref        string `json:"$ref"`
-	Type       string
-	Format     string
-	Items      *schema
-	Properties map[string]schema
-}
-
-// readDiscovery returns the description of Gmail that Google's client ships with.
-func readDiscovery(t *testing.T) discovery {
-	t.Helper()
-	return readDiscoveryOf(t, "gmail", "v1")
-}
-
-func readDiscoveryOf(t *testing.T, api, version string) discovery {
-	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api").Output()
-	if err != nil {
-		t.Skipf("the module google.golang.org/api is not to be found: %v", err)
-	}
-	b, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), api, version, api+"-api.json"))
-	if err != nil {
-		t.Skipf("google.golang.org/api comes without its discovery document: %v", err)
-	}
-	var d discovery
-	if err := json.Unmarshal(b, &d); err != nil {
-		t.Fatal(err)
-	}
-	return d
 }

@@ -25,6 +25,11 @@ type reply struct {
 	gzipped bool
 }
 
+// noContent is the answer of a method that has none.
+type noContent struct{}
+
+func (noContent) reply() reply { return reply{status: http.StatusNoContent, contentType: jsonType} }
+
 const jsonType = "application/json; charset=UTF-8"
 
 // render makes the reply to an API request from what its handler returned,

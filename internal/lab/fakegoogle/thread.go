@@ -55,7 +55,7 @@ func (m *Mailbox) listThreads(q ask) (any, *apiError) {
 		places = append(places, placeOf(msg))
 	}
 	var answer threadList
-	answer.Threads, answer.NextPageToken = page(p, refs, places, more)
+	answer.Threads, answer.NextPageToken = cutPage(p, refs, places, more)
 	answer.ResultSizeEstimate = p.estimate(len(answer.Threads), answer.NextPageToken)
 	return answer, nil
 }

@@ -1,7 +1,6 @@
 package fakegoogle
 
 import (
-	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -52,11 +51,6 @@ type watchAnswer struct {
 	HistoryID  uint64 `json:"historyId,string"`
 	Expiration int64  `json:"expiration,string"` // ms since 1970
 }
-
-// noContent is the answer of a method that has none.
-type noContent struct{}
-
-func (noContent) reply() reply { return reply{status: http.StatusNoContent, contentType: jsonType} }
 
 // startWatch serves gmail.users.watch. A watch takes the place of the one before
 // it, and tells of itself at once (unverified).

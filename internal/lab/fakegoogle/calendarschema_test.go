@@ -1,0 +1,44 @@
+package fakegoogle
+
+import (
+	"testing"
+
+	"headroom/internal/lab/fakegoogle/discovery"
+)
+
+// Every answer must have only fields that Google's own schema has, with types
+// that its clients can read.
+func TestCalendarsAnswersFitGooglesSchema(t *testing.T) {
+	d := discovery.Read(t, "calendar", "v3")
+	for name, answer := range map[string]any{
+		"CalendarList": calendarList{}, "CalendarListEntry": calendarEntry{}, "Calendar": calendarResource{},
+		"Events": eventList{}, "Event": Event{}, "Channel": channelResource{},
+		"FreeBusyRequest": freeBusyRequest{}, "FreeBusyResponse": freeBusyAnswer{}, "FreeBusyCalendar": freeBusyCalendar{},
+		"Colors": colors{}, "ColorDefinition": color{}, "Settings": settingList{}, "Acl": aclList{},
+	} {
+		for _, problem := range d.Misfits(name, answer) {
+			t.Error(problem)
+		}
+	}
+}
+
+// What is served must be served where Google's own clients look for it, and have a
+// price of its own.
+func TestCalendarsMethodsAreServedWhereGoogleServesThem(t *testing.T) {
+	served := map[string]string{} // verb and path, with a * for each id, by method
+	for pattern, method := range calendarRoutes {
+		served[method] = pattern
+	}
+	for _, problem := range discovery.Read(t, "calendar", "v3").Misserved(served) {
+		t.Error(problem)
+	}
+	prices, err := calendarPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for method := range served {
+		if !prices.knows(method) {
+			t.Errorf("%s has no price", method)
+		}
+	}
+}
