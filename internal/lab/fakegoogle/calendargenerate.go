@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+// firstDay is the earliest day of an event that is made up.
+var firstDay = time.Date(2025, time.January, 6, 8, 0, 0, 0, time.UTC)
+
+// summaries are those of events that are made up.
+var summaries = []string{
+	"Weekly review", "Lunch", "Planning", "Interview", "Release", "Réunion d'équipe", "Besprechung mit Zürich", "プロジェクトの進捗", "Retrospective", "Training",
+}
+
 // generate adds n made-up events such as a calendar holds: single ones, days,
 // series with and without an end, and exceptions to them, which count. The same
 // seed gives the same events.
@@ -15,8 +23,8 @@ func (c *Calendar) generate(seed uint64, n int) error {
 	defer c.diary.mu.Unlock()
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo"}
 	for i := 0; i < n; i++ {
-		day := firstGenerated.AddDate(0, 0, r.IntN(700))
-		e := Event{Summary: fmt.Sprintf("%s %d", subjects[r.IntN(len(subjects))], i)}
+		day := firstDay.AddDate(0, 0, r.IntN(700))
+		e := Event{Summary: fmt.Sprintf("%s %d", summaries[r.IntN(len(summaries))], i)}
 		kind := r.IntN(10)
 		if kind == 0 {
 			e.Start = &EventTime{Date: day.Format(dayLayout)}

@@ -29,7 +29,7 @@ func TestFieldsOfAnAnswerAreSetAndLeftOut(t *testing.T) {
 		}
 	}
 	for _, bad := range []Edit{{Set: map[string]json.RawMessage{"a": json.RawMessage(`{`)}}, {Unset: []string{""}}} {
-		if (Fault{Oddity: Oddity{Edit: bad}}).validate() == nil {
+		if bad.validate() == nil {
 			t.Errorf("%+v is taken", bad)
 		}
 	}

@@ -66,6 +66,9 @@ type Fault struct {
 	Oddity
 }
 
+// methodToken is what faults call the token endpoint.
+const methodToken = "token"
+
 // The places of a fault's moment; text is the default.
 const (
 	RetryAsText    = "text"

@@ -27,7 +27,7 @@ func newTimedMeter(t *testing.T, set meterSettings) *timedMeter {
 	}
 	set.projectLimit = max(set.projectLimit, 1_200_000)
 	set.inFlightLimit = max(set.inFlightLimit, 50)
-	set.bytesPerDay = max(set.bytesPerDay, DefaultBytesPerDay)
+	set.bytesPerDay = max(set.bytesPerDay, 2_500_000_000)
 	set.day = 24 * time.Hour
 	m, err := newMeter(set)
 	if err != nil {
@@ -206,7 +206,7 @@ func TestExactLogAgainstTheDefinition(t *testing.T) {
 }
 
 func BenchmarkArrive(b *testing.B) {
-	prices, err := mailPrices(DefaultPrices)
+	prices, err := mailPrices("gmail-2026-05")
 	if err != nil {
 		b.Fatal(err)
 	}

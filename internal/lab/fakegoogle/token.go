@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// methodToken is what faults call the token endpoint.
-const methodToken = "token"
-
 // tokenLifetime is how long an access token lasts, in real time: it is no quota.
 const tokenLifetime = time.Hour
 
