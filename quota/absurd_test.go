@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/quota"
 	"headroom/quota/price"
 )
@@ -44,7 +45,7 @@ func TestAbsurdMomentsAreCounted(t *testing.T) {
 		{"eve@example.com", map[string]string{"Retry-After": "99999999999999999999"}, 1},
 	} {
 		fake.AddMailbox(test.user)
-		if err := fake.AddFault(fakegoogle.Fault{Status: http.StatusTooManyRequests, Headers: test.retryAfter}); err != nil {
+		if err := fake.AddFault(fault.Fault{Status: http.StatusTooManyRequests, Headers: test.retryAfter}); err != nil {
 			t.Fatal(err)
 		}
 		ctx := quota.WithCaller(t.Context(), quota.Caller{Project: "p", User: test.user, Lane: quota.Interactive})

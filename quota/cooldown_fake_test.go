@@ -14,6 +14,8 @@ import (
 	"google.golang.org/api/option"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	fakemeter "headroom/internal/lab/fakegoogle/meter"
 	"headroom/quota"
 	"headroom/quota/price"
 )
@@ -87,7 +89,7 @@ func (f *fleet) backfill(ctx context.Context, t *testing.T, group *sync.WaitGrou
 
 // units are those of answered calls of a user in a span of time.
 func (f *fleet) units(user string, from, to time.Time) (units int64) {
-	for a := range f.fake.Select(fakegoogle.Filter{User: user, Since: from}) {
+	for a := range f.fake.Select(fakemeter.Filter{User: user, Since: from}) {
 		if a.At.Before(to) && a.Status == http.StatusOK {
 			units += a.Units
 		}
@@ -103,7 +105,7 @@ func TestHalfALimitForTwoMinutes(t *testing.T) {
 	}
 	t.Parallel()
 	const scale, limit, minute = 15, 1500, time.Minute / 15
-	for _, meter := range []string{fakegoogle.MeterFixed, fakegoogle.MeterSliding, fakegoogle.MeterBucket} {
+	for _, meter := range []string{fakemeter.Fixed, fakemeter.Sliding, fakemeter.Bucket} {
 		t.Run(meter, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, fakegoogle.Options{Scale: scale, UserLimit: limit, Meter: meter}, "ann@example.com")
@@ -111,15 +113,15 @@ func TestHalfALimitForTwoMinutes(t *testing.T) {
 			var group sync.WaitGroup
 			f.backfill(ctx, t, &group, "ann@example.com", 8)
 			wait(ctx, minute+minute/2)
-			if err := f.fake.AddFault(fakegoogle.Fault{Count: 1, Reason: "userUnitsPerMinute"}); err != nil {
+			if err := f.fake.AddFault(fault.Fault{Count: 1, Reason: "userUnitsPerMinute"}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := f.fake.SetLimits(fakegoogle.Limits{User: limit / 2}); err != nil {
+			if _, err := f.fake.SetLimits(fakemeter.Limits{User: limit / 2}); err != nil {
 				t.Fatal(err)
 			}
 			half := time.Now()
 			wait(ctx, 2*minute)
-			if _, err := f.fake.SetLimits(fakegoogle.Limits{User: limit}); err != nil {
+			if _, err := f.fake.SetLimits(fakemeter.Limits{User: limit}); err != nil {
 				t.Fatal(err)
 			}
 			whole := time.Now()
@@ -127,8 +129,8 @@ func TestHalfALimitForTwoMinutes(t *testing.T) {
 			stop()
 			group.Wait()
 
-			refused := f.fake.Activity(fakegoogle.Filter{Since: half}).Statuses[http.StatusForbidden] - 1
-			late := f.fake.Activity(fakegoogle.Filter{Since: whole}).Statuses[http.StatusForbidden]
+			refused := f.fake.Activity(fakemeter.Filter{Since: half}).Statuses[http.StatusForbidden] - 1
+			late := f.fake.Activity(fakemeter.Filter{Since: whole}).Statuses[http.StatusForbidden]
 			before := f.units("ann@example.com", half.Add(-minute), half)
 			back := f.units("ann@example.com", whole.Add(2*minute), whole.Add(3*minute))
 			const ceiling = 0.8 * limit
@@ -161,7 +163,7 @@ func TestACoolDownSlowsNobodyElse(t *testing.T) {
 	from := time.Now()
 	wait(ctx, span)
 	for _, user := range users[:5] {
-		if err := f.fake.AddFault(fakegoogle.Fault{User: user, Count: 1, Status: http.StatusForbidden, RetryAfterMS: 3_600_000}); err != nil {
+		if err := f.fake.AddFault(fault.Fault{User: user, Count: 1, Status: http.StatusForbidden, RetryAfterMS: 3_600_000}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/api/option"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/quota"
 	"headroom/quota/price"
 )
@@ -98,7 +99,7 @@ func TestGooglesCapIsFoundAndKept(t *testing.T) {
 		t.Errorf("%d fetched of %d, %d refused by Google (%d by its own account), want all, after a few refusals", user.Fetches, messages, refused.Load(), user.Refused)
 	}
 	learning := time.Unix(0, last.Load()).Sub(began)
-	after := fake.Activity(fakegoogle.Filter{User: "ann@example.com", Since: time.Unix(0, last.Load()).Add(50 * time.Millisecond)})
+	after := fake.Activity(meter.Filter{User: "ann@example.com", Since: time.Unix(0, last.Load()).Add(50 * time.Millisecond)})
 	if learning > took/2 || after.MostInFlight > cap || after.Calls < messages/2 {
 		t.Errorf("learned for %s of %s; then %d calls, up to %d of them in flight, want at most %d", learning, took, after.Calls, after.MostInFlight, cap)
 	}

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/api/option"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/quota"
 	"headroom/quota/price"
 )
@@ -48,7 +49,7 @@ func TestRepeatsOverHTTP1AreCharged(t *testing.T) {
 			}
 			fake.AddMailbox("ann@example.com")
 			for n := 2; n <= 18; n += 2 {
-				if err := fake.AddFault(fakegoogle.Fault{Nth: n, Close: true}); err != nil {
+				if err := fake.AddFault(fault.Fault{Nth: n, Close: true}); err != nil {
 					t.Fatal(err)
 				}
 			}

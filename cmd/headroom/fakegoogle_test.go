@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
 )
 
 // fakeStarted is the first line of fake-google.
 type fakeStarted struct {
 	URL       string
 	Calendars []string
-	Problems  []fakegoogle.CalendarProblem
+	Problems  []calendar.Problem
 }
 
 func TestAnUnusedConnectionDoesNotFailTheStop(t *testing.T) {
@@ -56,7 +56,7 @@ func TestCalendarsOfFilesAreServedAndTheirProblemsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var bobs fakegoogle.AccountCalendars
+	var bobs calendar.AccountState
 	if err := json.NewDecoder(resp.Body).Decode(&bobs); err != nil || len(bobs.Calendars) != 2 || len(bobs.Calendars[1].Events) != 3 {
 		t.Errorf("bob's calendars: %+v, %v", bobs, err)
 	}

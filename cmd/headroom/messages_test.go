@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"headroom/internal/blob"
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/gmail"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -172,7 +172,7 @@ func TestMessagesExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := fakegoogle.SplitMbox(mbox)
+	parts := gmail.SplitMbox(mbox)
 	if len(parts) != 3 || string(parts[1]) != "X-Gmail-Labels: UNREAD\r\nSubject: 1\r\n\r\nb\r\n\n" {
 		t.Errorf("mbox = %q", parts)
 	}

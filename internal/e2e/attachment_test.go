@@ -7,6 +7,7 @@ import (
 	"headroom/internal/api"
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 )
 
@@ -46,10 +47,10 @@ func TestAttachmentsOfNothingAreThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: methodAttachment, ID: ids[3], Body: `{"size":0}`}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: methodAttachment, ID: ids[3], Body: `{"size":0}`}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: methodAttachment, ID: ids[4], Body: `{"size":-1,"data":"aGVsbG8"}`}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: methodAttachment, ID: ids[4], Body: `{"size":-1,"data":"aGVsbG8"}`}); err != nil {
 		t.Fatal(err)
 	}
 	a := r.run(app.RoleScheduler, app.RoleWorker, app.RoleWeb)

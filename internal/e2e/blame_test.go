@@ -5,6 +5,7 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	fakefault "headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 )
 
@@ -18,21 +19,21 @@ func TestOneItemsRefusalIsNotTheAccounts(t *testing.T) {
 	for range 6 {
 		ids = append(ids, box.Add([]byte("Subject: a\r\n\r\n")))
 	}
-	fault := func(f fakegoogle.Fault) {
+	fault := func(f fakefault.Fault) {
 		t.Helper()
 		if err := r.fake.AddFault(f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	fault(fakegoogle.Fault{Method: methodGet, ID: ids[2], Status: 403, Reason: "forbidden", Count: 1})
-	fault(fakegoogle.Fault{Method: methodGet, ID: ids[3], Status: 403, Reason: "domainPolicy", Count: 1})
+	fault(fakefault.Fault{Method: methodGet, ID: ids[2], Status: 403, Reason: "forbidden", Count: 1})
+	fault(fakefault.Fault{Method: methodGet, ID: ids[3], Status: 403, Reason: "domainPolicy", Count: 1})
 	r.run(app.RoleScheduler, app.RoleWorker)
 	s := r.open()
 	if job, _ := r.filtered(s, jobs.Filter{}); job.State != jobs.Completed || job.Progress.Stored != 6 {
 		t.Errorf("backfill = %+v, want all 6 stored", job)
 	}
 	id := box.Add([]byte("Subject: new\r\n\r\n"))
-	fault(fakegoogle.Fault{Method: methodGet, ID: id, Status: 403, Reason: "forbidden", Count: 1})
+	fault(fakefault.Fault{Method: methodGet, ID: id, Status: 403, Reason: "forbidden", Count: 1})
 	if job := r.sync(s); job.State != jobs.Completed {
 		t.Errorf("sync = %+v", job)
 	}
@@ -41,7 +42,7 @@ func TestOneItemsRefusalIsNotTheAccounts(t *testing.T) {
 	}
 	r.diary("good", 2)
 	r.diary("bad", 2)
-	fault(fakegoogle.Fault{Method: eventsList, Calendar: "bad", User: ann, Status: 403, Reason: "insufficientPermissions"})
+	fault(fakefault.Fault{Method: eventsList, Calendar: "bad", User: ann, Status: 403, Reason: "insufficientPermissions"})
 	r.calendars(s)
 	for id, want := range map[string]jobs.CalendarState{"good": jobs.CalendarSynced, "bad": jobs.CalendarForbidden} {
 		if c, err := s.Calendar(t.Context(), ann, id); err != nil || c.State != want {

@@ -18,6 +18,8 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/google"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
@@ -39,20 +41,20 @@ func newCalendarRig(t *testing.T, o fakegoogle.Options, limits ...string) *rig {
 }
 
 // diary makes a calendar of ann's with so many single events.
-func (r *rig) diary(id string, events int) *fakegoogle.Calendar {
+func (r *rig) diary(id string, events int) *calendar.Calendar {
 	r.t.Helper()
-	c, err := r.fake.AddCalendar(ann, fakegoogle.CalendarInfo{ID: id, TimeZone: "Europe/Berlin"})
+	c, err := r.fake.AddCalendar(ann, calendar.Info{ID: id, TimeZone: "Europe/Berlin"})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	for i := range events {
-		r.add(c, fakegoogle.Event{ID: fmt.Sprintf("single%05d", i), Summary: fmt.Sprint("event ", i)}, "2026-03-09T09:00:00+01:00", "2026-03-09T10:00:00+01:00")
+		r.add(c, calendar.Event{ID: fmt.Sprintf("single%05d", i), Summary: fmt.Sprint("event ", i)}, "2026-03-09T09:00:00+01:00", "2026-03-09T10:00:00+01:00")
 	}
 	return c
 }
 
 // add adds an event that lasts from start to end, which are dates or moments.
-func (r *rig) add(c *fakegoogle.Calendar, e fakegoogle.Event, start, end string) fakegoogle.Event {
+func (r *rig) add(c *calendar.Calendar, e calendar.Event, start, end string) calendar.Event {
 	r.t.Helper()
 	e.Start, e.End = timeAt(start, e.Start), timeAt(end, e.Start)
 	e, err := c.Add(e)
@@ -63,11 +65,11 @@ func (r *rig) add(c *fakegoogle.Calendar, e fakegoogle.Event, start, end string)
 }
 
 // timeAt is a time, in the zone of another where there is one.
-func timeAt(text string, like *fakegoogle.EventTime) *fakegoogle.EventTime {
+func timeAt(text string, like *calendar.EventTime) *calendar.EventTime {
 	if len(text) == len(time.DateOnly) {
-		return &fakegoogle.EventTime{Date: text}
+		return &calendar.EventTime{Date: text}
 	}
-	t := &fakegoogle.EventTime{DateTime: text}
+	t := &calendar.EventTime{DateTime: text}
 	if like != nil {
 		t.TimeZone = like.TimeZone
 	}
@@ -115,7 +117,7 @@ func (r *rig) inStep(s *sqlite.Store, id string) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		want[e.ID] = shown(r.t, text, e.Status == fakegoogle.EventCancelled)
+		want[e.ID] = shown(r.t, text, e.Status == calendar.EventCancelled)
 	}
 	for after := ""; ; {
 		page, err := s.Events(r.t.Context(), ann, id, jobs.EventQuery{After: after, Deleted: true})
@@ -175,19 +177,19 @@ func TestCalendarsEndToEnd(t *testing.T) {
 		r.diary(id, 3)
 	}
 	times := r.diary(ann, 0)
-	zoned := func(zone string) *fakegoogle.EventTime { return &fakegoogle.EventTime{TimeZone: zone} }
+	zoned := func(zone string) *calendar.EventTime { return &calendar.EventTime{TimeZone: zone} }
 	weekly := []string{"RRULE:FREQ=WEEKLY"}
-	r.add(times, fakegoogle.Event{ID: "brisbane", Recurrence: weekly}, "2026-08-12", "2026-08-13")
-	r.add(times, fakegoogle.Event{ID: "newyork", Recurrence: weekly, Start: zoned("America/New_York")}, "2026-10-05T09:00:00-04:00", "2026-10-05T10:00:00-04:00")
-	r.add(times, fakegoogle.Event{ID: "berlin", Recurrence: weekly, Start: zoned("Europe/Berlin")}, "2018-03-11T09:00:00+01:00", "2018-03-11T10:00:00+01:00")
-	moved := times.OccurrenceID("berlin", fakegoogle.EventTime{DateTime: "2018-03-18T09:00:00+01:00"})
-	if _, err := times.Move(moved, fakegoogle.EventTime{DateTime: "2018-03-18T11:00:00+01:00"}); err != nil {
+	r.add(times, calendar.Event{ID: "brisbane", Recurrence: weekly}, "2026-08-12", "2026-08-13")
+	r.add(times, calendar.Event{ID: "newyork", Recurrence: weekly, Start: zoned("America/New_York")}, "2026-10-05T09:00:00-04:00", "2026-10-05T10:00:00-04:00")
+	r.add(times, calendar.Event{ID: "berlin", Recurrence: weekly, Start: zoned("Europe/Berlin")}, "2018-03-11T09:00:00+01:00", "2018-03-11T10:00:00+01:00")
+	moved := times.OccurrenceID("berlin", calendar.EventTime{DateTime: "2018-03-18T09:00:00+01:00"})
+	if _, err := times.Move(moved, calendar.EventTime{DateTime: "2018-03-18T11:00:00+01:00"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.fake.Calendar(ann, "missing@example.com").SetAccess(fakegoogle.AccessMissing); err != nil {
+	if err := r.fake.Calendar(ann, "missing@example.com").SetAccess(calendar.AccessMissing); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.fake.Calendar(ann, "forbidden@example.com").SetAccess(fakegoogle.AccessDenied); err != nil {
+	if err := r.fake.Calendar(ann, "forbidden@example.com").SetAccess(calendar.AccessDenied); err != nil {
 		t.Fatal(err)
 	}
 	a := r.run()
@@ -225,22 +227,22 @@ func TestCalendarsEndToEnd(t *testing.T) {
 		t.Errorf("a sync with nothing new made %d and %d calls, want 10 and 1", e-events, l-lists)
 	}
 
-	canceled := times.OccurrenceID("newyork", fakegoogle.EventTime{DateTime: "2026-11-02T09:00:00-05:00"})
+	canceled := times.OccurrenceID("newyork", calendar.EventTime{DateTime: "2026-11-02T09:00:00-05:00"})
 	for _, change := range []func() error{
 		func() error { return times.Cancel(canceled) },
 		func() error { return times.DeleteSeries("berlin") },
 		func() error { return times.Delete("brisbane") },
 		func() error { return r.fake.Calendar(ann, holidays).Cancel("single00001") },
 		func() error {
-			_, err := times.Add(fakegoogle.Event{ID: "lunch0", Start: timeAt("2026-12-01T12:00:00Z", nil), End: timeAt("2026-12-01T13:00:00Z", nil)})
+			_, err := times.Add(calendar.Event{ID: "lunch0", Start: timeAt("2026-12-01T12:00:00Z", nil), End: timeAt("2026-12-01T13:00:00Z", nil)})
 			return err
 		},
 		func() error {
-			_, err := r.fake.Calendar(ann, ids[3]).Move("single00002", fakegoogle.EventTime{DateTime: "2026-03-10T09:00:00+01:00"})
+			_, err := r.fake.Calendar(ann, ids[3]).Move("single00002", calendar.EventTime{DateTime: "2026-03-10T09:00:00+01:00"})
 			return err
 		},
-		func() error { return r.fake.Calendar(ann, "missing@example.com").SetAccess(fakegoogle.AccessReader) },
-		func() error { return r.fake.Calendar(ann, ids[4]).SetAccess(fakegoogle.AccessNone) },
+		func() error { return r.fake.Calendar(ann, "missing@example.com").SetAccess(calendar.AccessReader) },
+		func() error { return r.fake.Calendar(ann, ids[4]).SetAccess(calendar.AccessNone) },
 	} {
 		if err := change(); err != nil {
 			t.Fatal(err)
@@ -289,9 +291,9 @@ func TestAWorkerKilledAtPage9OfChanges(t *testing.T) {
 
 	const changes = 4465
 	r.diary(ann, changes)
-	for _, f := range []fakegoogle.Fault{
+	for _, f := range []fault.Fault{
 		{Method: eventsList, Nth: 9, Hang: true},
-		{Method: eventsList, Oddity: fakegoogle.Oddity{PageItems: 250}},
+		{Method: eventsList, Quirk: fault.Quirk{PageItems: 250}},
 	} {
 		if err := r.fake.AddFault(f); err != nil {
 			t.Fatal(err)
@@ -343,12 +345,12 @@ func TestARefusedSyncTokenCostsOneFullPass(t *testing.T) {
 	for round, expire := range []func() error{
 		func() error { diary.ExpireTokens(false); return nil },
 		func() error {
-			return r.fake.AddFault(fakegoogle.Fault{Method: eventsList, Calendar: ann, User: ann, Nth: 1, Status: http.StatusGone, Reason: "updatedMinTooLongAgo"})
+			return r.fake.AddFault(fault.Fault{Method: eventsList, Calendar: ann, User: ann, Nth: 1, Status: http.StatusGone, Reason: "updatedMinTooLongAgo"})
 		},
 		func() error { // its page tokens die once as well
 			diary.ExpireTokens(false)
-			return errors.Join(r.fake.AddFault(fakegoogle.Fault{Method: eventsList, Calendar: ann, User: ann, Nth: 3, Reason: "invalidPageToken"}),
-				r.fake.AddFault(fakegoogle.Fault{Method: eventsList, Calendar: ann, User: ann, Count: 4, Oddity: fakegoogle.Oddity{PageItems: 50}}))
+			return errors.Join(r.fake.AddFault(fault.Fault{Method: eventsList, Calendar: ann, User: ann, Nth: 3, Reason: "invalidPageToken"}),
+				r.fake.AddFault(fault.Fault{Method: eventsList, Calendar: ann, User: ann, Count: 4, Quirk: fault.Quirk{PageItems: 50}}))
 		},
 	} {
 		events, lists := r.lists()
@@ -358,7 +360,7 @@ func TestARefusedSyncTokenCostsOneFullPass(t *testing.T) {
 			}
 		}
 		for i := range 5 {
-			r.add(diary, fakegoogle.Event{ID: fmt.Sprintf("added%d%d", round, i)}, "2026-08-12", "2026-08-13")
+			r.add(diary, calendar.Event{ID: fmt.Sprintf("added%d%d", round, i)}, "2026-08-12", "2026-08-13")
 		}
 		if err := expire(); err != nil {
 			t.Fatal(err)
@@ -397,7 +399,7 @@ func TestARefusedSyncTokenCostsOneFullPass(t *testing.T) {
 	diary.ExpireTokens(true)
 	events, _ := r.lists()
 	for i := range 5 {
-		r.add(other, fakegoogle.Event{ID: fmt.Sprint("other", i)}, "2026-08-12", "2026-08-13")
+		r.add(other, calendar.Event{ID: fmt.Sprint("other", i)}, "2026-08-12", "2026-08-13")
 		if err := s.AskCalendarSync(t.Context(), ann, false); err != nil {
 			t.Fatal(err)
 		}
@@ -425,9 +427,9 @@ func TestAFailingCalendarHoldsUpNoOther(t *testing.T) {
 		r.diary(fmt.Sprintf("team%d@group.calendar.google.com", i), 5)
 	}
 	const bad = "team3@group.calendar.google.com"
-	for _, f := range []fakegoogle.Fault{
+	for _, f := range []fault.Fault{
 		{Method: eventsList, Calendar: bad, User: ann, Count: 1, Status: 503},
-		{Method: eventsList, Calendar: "team4@group.calendar.google.com", User: ann, Count: 3, Oddity: fakegoogle.Oddity{Page: fakegoogle.PageEmpty}},
+		{Method: eventsList, Calendar: "team4@group.calendar.google.com", User: ann, Count: 3, Quirk: fault.Quirk{Page: fault.PageEmpty}},
 	} {
 		if err := r.fake.AddFault(f); err != nil {
 			t.Fatal(err)
@@ -459,7 +461,7 @@ func TestAFirstSyncLeavesPeopleTheirQuota(t *testing.T) {
 	const limit = 60 // calls of a user in a minute, which is two seconds here
 	r := newCalendarRig(t, fakegoogle.Options{Scale: scale, CalendarUserLimit: limit}, fmt.Sprintf("calendar-2026-05: {user_minute: %d}", limit))
 	r.diary(ann, 100)
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: eventsList, Oddity: fakegoogle.Oddity{PageItems: 1}}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: eventsList, Quirk: fault.Quirk{PageItems: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	a := r.run()

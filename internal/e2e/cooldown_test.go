@@ -11,6 +11,8 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -29,7 +31,7 @@ func TestAUserToldToRetryLaterIsLeftAlone(t *testing.T) {
 	const told = 8 * time.Second
 	r := newRigOf(t, fakegoogle.Options{Scale: 20, UserLimit: 1500, PushBack: 200 * time.Millisecond},
 		map[string]int{ann: 60, bob: 140, cid: 140})
-	if err := r.fake.AddFault(fakegoogle.Fault{User: ann, Method: methodGet, Nth: 15, RetryAfterMS: int(told.Milliseconds())}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{User: ann, Method: methodGet, Nth: 15, RetryAfterMS: int(told.Milliseconds())}); err != nil {
 		t.Fatal(err)
 	}
 	for _, email := range []string{ann, bob, cid} {
@@ -61,7 +63,7 @@ func TestAUserToldToRetryLaterIsLeftAlone(t *testing.T) {
 
 	// What was on its way when Google refused has come in by then.
 	var early, after []time.Time
-	for call := range r.fake.Select(fakegoogle.Filter{User: ann, Since: refused.Add(time.Second)}) {
+	for call := range r.fake.Select(meter.Filter{User: ann, Since: refused.Add(time.Second)}) {
 		if call.At.Before(moment) || call.Refused != "" {
 			early = append(early, call.At)
 		}
@@ -76,7 +78,7 @@ func TestAUserToldToRetryLaterIsLeftAlone(t *testing.T) {
 	}
 	pace := func(email string, from, to time.Time) float64 {
 		calls := 0
-		for call := range r.fake.Select(fakegoogle.Filter{User: email, Since: from}) {
+		for call := range r.fake.Select(meter.Filter{User: email, Since: from}) {
 			if call.At.Before(to) {
 				calls++
 			}
@@ -99,7 +101,7 @@ func TestAUserToldToRetryLaterIsLeftAlone(t *testing.T) {
 // refusedAt is when Google refused a user's call first.
 func (r *rig) refusedAt(email string) time.Time {
 	r.t.Helper()
-	for call := range r.fake.Select(fakegoogle.Filter{User: email}) {
+	for call := range r.fake.Select(meter.Filter{User: email}) {
 		if call.Status == 403 || call.Status == 429 {
 			return call.At
 		}
@@ -128,7 +130,7 @@ func TestTwentyMinutesOfRefusalsEndByThemselves(t *testing.T) {
 	t.Parallel()
 	const scale, refusing = 60, 20 * time.Second
 	r := newRigOf(t, fakegoogle.Options{Scale: scale, UserLimit: 1200}, map[string]int{ann: 40})
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: methodGet, Reason: "userRateLimitExceeded", ForMS: int(refusing.Milliseconds())}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: methodGet, Reason: "userRateLimitExceeded", ForMS: int(refusing.Milliseconds())}); err != nil {
 		t.Fatal(err)
 	}
 	ends := time.Now().Add(refusing)
@@ -170,7 +172,7 @@ func TestTwentyMinutesOfRefusalsEndByThemselves(t *testing.T) {
 		t.Errorf("failures %v, %v, want none", failures, err)
 	}
 	calls := 0
-	for call := range r.fake.Select(fakegoogle.Filter{User: ann, Method: methodGet}) {
+	for call := range r.fake.Select(meter.Filter{User: ann, Method: methodGet}) {
 		if call.Status == 403 {
 			calls++
 		}
@@ -194,7 +196,7 @@ func TestTwentyMinutesOfRefusalsEndByThemselves(t *testing.T) {
 func TestWhatGoogleRefusedIsSaid(t *testing.T) {
 	t.Parallel()
 	r := newRigOf(t, fakegoogle.Options{Scale: 60, UserLimit: 1200}, map[string]int{ann: 200, bob: 200})
-	for _, f := range []fakegoogle.Fault{{User: ann, Method: methodGet, Nth: 5, Reason: "dailyLimitExceeded"}} {
+	for _, f := range []fault.Fault{{User: ann, Method: methodGet, Nth: 5, Reason: "dailyLimitExceeded"}} {
 		if err := r.fake.AddFault(f); err != nil {
 			t.Fatal(err)
 		}
@@ -220,10 +222,10 @@ func TestIsolatedRefusalsCostABackfillSeconds(t *testing.T) {
 	t.Parallel()
 	r := newRigOf(t, fakegoogle.Options{Scale: 20, UserLimit: 60_000}, map[string]int{ann: 60})
 	hour := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
-	faults := []fakegoogle.Fault{{Method: methodGet, Nth: 4, Status: 429, Reason: "rateLimitExceeded",
+	faults := []fault.Fault{{Method: methodGet, Nth: 4, Status: 429, Reason: "rateLimitExceeded",
 		Message: "User-rate limit exceeded.  Retry after " + hour + " (Mail sending)"}}
 	for _, n := range []int{14, 34, 54} {
-		faults = append(faults, fakegoogle.Fault{Method: methodGet, Nth: n, Status: 429, Reason: "rateLimitExceeded"})
+		faults = append(faults, fault.Fault{Method: methodGet, Nth: n, Status: 429, Reason: "rateLimitExceeded"})
 	}
 	for _, f := range faults {
 		if err := r.fake.AddFault(f); err != nil {

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"headroom/internal/app"
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -69,7 +69,7 @@ func TestACancelledSyncRestsThroughBackfills(t *testing.T) {
 	r.startBackfill()
 	r.backfilled(a.Store())
 	// Nothing ends a sync while its history does not come.
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.history.list", Status: 503}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.history.list", Status: 503}); err != nil {
 		t.Fatal(err)
 	}
 	asked, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
@@ -115,7 +115,7 @@ func TestAMessageThatIsJustAddedIsLookedForAgain(t *testing.T) {
 	r.startBackfill()
 	r.backfilled(a.Store())
 	late, gone := box.Add(mail("late"), "INBOX"), box.Add(mail("gone"), "INBOX")
-	for _, f := range []fakegoogle.Fault{
+	for _, f := range []fault.Fault{
 		{Method: "gmail.users.messages.get", ID: late, Status: 404, Count: 1},
 		{Method: "gmail.users.messages.get", ID: gone, Status: 404},
 	} {
@@ -151,7 +151,7 @@ func TestABackfillLiftsATombstone(t *testing.T) {
 	r.startBackfill()
 	r.backfilled(a.Store())
 	id := r.fake.Mailbox(ann).Messages()[4].ID
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.history.list", Count: 1,
+	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.history.list", Count: 1,
 		Body: fmt.Sprintf(`{"history":[{"id":"%[2]d","messagesDeleted":[{"message":{"id":"%[1]s","threadId":"%[1]s"}}]}],"historyId":"%[2]d"}`,
 			id, r.fake.Mailbox(ann).HistoryID()+1000)}); err != nil {
 		t.Fatal(err)
@@ -187,8 +187,8 @@ func TestALabelIsDeletedWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	r.backfilled(a.Store())
 	armed.Store(true)
 	// One label is refused although it is there: what is known of it stays.
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Nth: 8, Status: 400, Message: "Invalid label: CATEGORY_PERSONAL"})
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Oddity: fakegoogle.Oddity{PageItems: 8}})
+	r.addFault(fault.Fault{Method: "gmail.users.messages.list", Nth: 8, Status: 400, Message: "Invalid label: CATEGORY_PERSONAL"})
+	r.addFault(fault.Fault{Method: "gmail.users.messages.list", Quirk: fault.Quirk{PageItems: 8}})
 	box.Add(mail("new"), "INBOX")
 	box.ExpireHistory()
 	if j := r.sync(a.Store()); j.State != jobs.Completed {
@@ -202,7 +202,7 @@ func TestALabelIsDeletedWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 }
 
 // addFault puts a fault in force.
-func (r *rig) addFault(f fakegoogle.Fault) {
+func (r *rig) addFault(f fault.Fault) {
 	r.t.Helper()
 	if err := r.fake.AddFault(f); err != nil {
 		r.t.Fatal(err)
@@ -248,7 +248,7 @@ func TestHistoryGoesOnWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	all := box.Messages()
 	box.Delete(all[0].ID)
 	box.ExpireHistory() // that deletion is in no history any more
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", DelayMS: 100})
+	r.addFault(fault.Fault{Method: "gmail.users.messages.list", DelayMS: 100})
 	asked, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestHistoryGoesOnWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.fake.ClearFaults()
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Status: 503})
+	r.addFault(fault.Fault{Method: "gmail.users.messages.list", Status: 503})
 	box.Add(mail("more news"), "INBOX")
 	failing := func(c jobs.Cursor) bool { return c.Snapshot.Failures > 0 }
 	for !failing(r.cursor(a.Store())) {
@@ -305,7 +305,7 @@ func TestHistoryThatRunsBackwards(t *testing.T) {
 	r.backfilled(a.Store())
 	box.Delete(box.Messages()[3].ID)
 	box.Relabel(box.Messages()[4].ID, []string{"STARRED"}, nil)
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.history.list", Body: `{"historyId":"5"}`})
+	r.addFault(fault.Fault{Method: "gmail.users.history.list", Body: `{"historyId":"5"}`})
 	before := r.calls()
 	if j := r.sync(a.Store()); j.State != jobs.Completed {
 		t.Fatalf("sync = %+v, want it completed by reading the mailbox as a whole", j)
@@ -382,11 +382,11 @@ func TestWhatAWholeReadingSaysIsTaken(t *testing.T) {
 	r.startBackfill()
 	r.backfilled(a.Store())
 	all, ahead := box.Messages(), box.HistoryID()+1000
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.history.list", Count: 1, Body: fmt.Sprintf(`{"history":[
+	r.addFault(fault.Fault{Method: "gmail.users.history.list", Count: 1, Body: fmt.Sprintf(`{"history":[
 		{"id":"%[3]d","messagesDeleted":[{"message":{"id":"%[1]s","threadId":"%[1]s"}}]},
 		{"id":"%[4]d","labelsAdded":[{"message":{"id":"%[2]s","threadId":"%[2]s","labelIds":["STARRED"]},"labelIds":["STARRED"]}]}],
 		"nextPageToken":"x"}`, all[2].ID, all[3].ID, ahead, ahead+1)})
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.history.list", Count: 1, Body: fmt.Sprintf(`{"historyId":"%d"}`, box.HistoryID())})
+	r.addFault(fault.Fault{Method: "gmail.users.history.list", Count: 1, Body: fmt.Sprintf(`{"historyId":"%d"}`, box.HistoryID())})
 	if j := r.sync(a.Store()); j.State != jobs.Completed {
 		t.Fatalf("sync = %+v", j)
 	}

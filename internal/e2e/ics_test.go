@@ -19,6 +19,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/export"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -48,7 +49,7 @@ type askedSpan struct {
 }
 
 // askAbout chooses the two years in which most of a calendar's events begin.
-func askAbout(path string, c fakegoogle.CalendarState) askedSpan {
+func askAbout(path string, c calendar.State) askedSpan {
 	var starts []time.Time
 	for _, e := range c.Events {
 		if e.Start == nil {
@@ -181,7 +182,7 @@ func compareOccurrences(t *testing.T, agendas map[string]*agenda.Agenda, asked [
 }
 
 // dumpOf is what the fake says of all of ann's calendars.
-func dumpOf(fake *fakegoogle.Server) (all []fakegoogle.CalendarState) {
+func dumpOf(fake *fakegoogle.Server) (all []calendar.State) {
 	for _, c := range fake.Calendars(ann) {
 		all = append(all, c.State())
 	}
@@ -239,7 +240,7 @@ func (r *rig) listCalls() int64 {
 	return events + calendars
 }
 
-func (r *rig) allInStep(s *sqlite.Store, calendars []fakegoogle.CalendarState) {
+func (r *rig) allInStep(s *sqlite.Store, calendars []calendar.State) {
 	r.t.Helper()
 	for _, c := range calendars {
 		r.inStep(s, c.ID)
@@ -247,7 +248,7 @@ func (r *rig) allInStep(s *sqlite.Store, calendars []fakegoogle.CalendarState) {
 }
 
 // rows is what is stored of all events.
-func rows(t *testing.T, s *sqlite.Store, calendars []fakegoogle.CalendarState) map[string]string {
+func rows(t *testing.T, s *sqlite.Store, calendars []calendar.State) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, c := range calendars {
@@ -265,31 +266,31 @@ func rows(t *testing.T, s *sqlite.Store, calendars []fakegoogle.CalendarState) m
 
 // changeSome changes a calendar in all ways that its events let it be changed, and
 // counts them.
-func changeSome(t *testing.T, c *fakegoogle.Calendar, done map[string]int) {
+func changeSome(t *testing.T, c *calendar.Calendar, done map[string]int) {
 	t.Helper()
 	did := func(what string, err error) {
 		switch {
 		case err == nil:
 			done[what]++
-		case !errors.Is(err, fakegoogle.ErrNoEvent): // a series may have no occurrence at its own start
+		case !errors.Is(err, calendar.ErrNoEvent): // a series may have no occurrence at its own start
 			t.Errorf("%s in %s: %v", what, c.ID(), err)
 		}
 	}
-	var singles, series []fakegoogle.Event
+	var singles, series []calendar.Event
 	for _, e := range c.Events() {
 		switch {
-		case e.Status == fakegoogle.EventCancelled || e.RecurringEventID != "":
+		case e.Status == calendar.EventCancelled || e.RecurringEventID != "":
 		case len(e.Recurrence) > 0:
 			series = append(series, e)
 		default:
 			singles = append(singles, e)
 		}
 	}
-	moveTo := func(e fakegoogle.Event) fakegoogle.EventTime {
+	moveTo := func(e calendar.Event) calendar.EventTime {
 		if e.Start.Date != "" {
-			return fakegoogle.EventTime{Date: "2026-07-01"}
+			return calendar.EventTime{Date: "2026-07-01"}
 		}
-		return fakegoogle.EventTime{DateTime: "2026-07-01T12:00:00Z", TimeZone: e.Start.TimeZone}
+		return calendar.EventTime{DateTime: "2026-07-01T12:00:00Z", TimeZone: e.Start.TimeZone}
 	}
 	for i, e := range series {
 		switch occurrence := c.OccurrenceID(e.ID, *e.Start); i % 3 {
@@ -311,13 +312,13 @@ func changeSome(t *testing.T, c *fakegoogle.Calendar, done map[string]int) {
 			did("delete", c.Delete(e.ID))
 		}
 	}
-	_, err := c.Add(fakegoogle.Event{Summary: "added", Start: &fakegoogle.EventTime{Date: "2026-07-02"}, End: &fakegoogle.EventTime{Date: "2026-07-03"}})
+	_, err := c.Add(calendar.Event{Summary: "added", Start: &calendar.EventTime{Date: "2026-07-02"}, End: &calendar.EventTime{Date: "2026-07-03"}})
 	did("add", err)
 }
 
 // checkOccurrences compares what takes place by what is stored with what the second
 // library finds in the source files, and in those that are exported.
-func checkOccurrences(t *testing.T, s *sqlite.Store, dir string, calendars []fakegoogle.CalendarState) {
+func checkOccurrences(t *testing.T, s *sqlite.Store, dir string, calendars []calendar.State) {
 	python := secondLibrary(t)
 	exported := t.TempDir()
 	agendas := map[string]*agenda.Agenda{}

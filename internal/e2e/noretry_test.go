@@ -8,6 +8,7 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 )
 
@@ -18,16 +19,16 @@ func TestWhatSomebodyMustMendIsNotAskedAgain(t *testing.T) {
 	const messages = 30
 	rows := []struct {
 		name  string
-		fault fakegoogle.Fault
+		fault fault.Fault
 		says  string
 	}{
-		{"policy", fakegoogle.Fault{Reason: "domainPolicy"}, "administrators"},
-		{"scope", fakegoogle.Fault{Reason: "insufficientPermissions"}, "domain-wide delegation"},
-		{"other", fakegoogle.Fault{Reason: "forbidden", Message: "Delegation denied for other@example.com"}, "Delegation denied"},
-		{"nomail", fakegoogle.Fault{Reason: "failedPrecondition"}, "switch Gmail on"},
-		{"unknown", fakegoogle.Fault{Reason: "notFound"}, "address"},
+		{"policy", fault.Fault{Reason: "domainPolicy"}, "administrators"},
+		{"scope", fault.Fault{Reason: "insufficientPermissions"}, "domain-wide delegation"},
+		{"other", fault.Fault{Reason: "forbidden", Message: "Delegation denied for other@example.com"}, "Delegation denied"},
+		{"nomail", fault.Fault{Reason: "failedPrecondition"}, "switch Gmail on"},
+		{"unknown", fault.Fault{Reason: "notFound"}, "address"},
 		// The mailbox is read when it is taken away: the calls under way are refused too.
-		{"midway", fakegoogle.Fault{Reason: "domainPolicy", From: 12}, "administrators"},
+		{"midway", fault.Fault{Reason: "domainPolicy", From: 12}, "administrators"},
 	}
 	mailboxes := map[string]int{ann: messages}
 	for _, row := range rows {
@@ -75,7 +76,7 @@ func TestAnAPIThatIsNotEnabled(t *testing.T) {
 		mailboxes[fmt.Sprintf("u%d@example.com", i)] = 5
 	}
 	r := newRigOf(t, fakegoogle.Options{Scale: scale}, mailboxes)
-	if err := r.fake.AddFault(fakegoogle.Fault{Reason: "accessNotConfigured"}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Reason: "accessNotConfigured"}); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()

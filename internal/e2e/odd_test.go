@@ -10,6 +10,8 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/gmail"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -47,47 +49,47 @@ func (r *rig) filtered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[strin
 // fake answers as oddly as Google does at times.
 func TestOddListingsLoseNothing(t *testing.T) {
 	const messages = 70
-	page := fakegoogle.Oddity{PageItems: 16}
-	odd := func(f fakegoogle.Fault, change func(*fakegoogle.Oddity)) fakegoogle.Fault {
-		f.Method, f.Oddity = methodList, page
+	page := fault.Quirk{PageItems: 16}
+	odd := func(f fault.Fault, change func(*fault.Quirk)) fault.Fault {
+		f.Method, f.Quirk = methodList, page
 		if change != nil {
-			change(&f.Oddity)
+			change(&f.Quirk)
 		}
 		return f
 	}
-	next := func(kind string) func(*fakegoogle.Oddity) {
-		return func(o *fakegoogle.Oddity) { o.NextPage = kind }
+	next := func(kind string) func(*fault.Quirk) {
+		return func(o *fault.Quirk) { o.NextPage = kind }
 	}
-	pages := func(kind string) func(*fakegoogle.Oddity) { return func(o *fakegoogle.Oddity) { o.Page = kind } }
+	pages := func(kind string) func(*fault.Quirk) { return func(o *fault.Quirk) { o.Page = kind } }
 	much := 8000
 	for _, tt := range []struct {
 		name   string
-		faults []fakegoogle.Fault
-		habits fakegoogle.Habits
+		faults []fault.Fault
+		habits gmail.Profile
 		lists  int64 // calls at most
 	}{
-		{"a token that is refused", []fakegoogle.Fault{{Method: methodList, Nth: 4, Reason: "invalidPageToken"}}, fakegoogle.Habits{}, 9},
-		{"a token that nobody takes", []fakegoogle.Fault{odd(fakegoogle.Fault{Nth: 3}, next(fakegoogle.NextDead))}, fakegoogle.Habits{}, 9},
-		{"a token that repeats", []fakegoogle.Fault{odd(fakegoogle.Fault{Nth: 3}, next(fakegoogle.NextSame))}, fakegoogle.Habits{}, 9},
-		{"tokens in a cycle", []fakegoogle.Fault{odd(fakegoogle.Fault{Nth: 3}, next(fakegoogle.NextFirst))}, fakegoogle.Habits{}, 10},
-		{"tokens in a cycle at the end, always", []fakegoogle.Fault{odd(fakegoogle.Fault{From: 5}, next(fakegoogle.NextFirst))}, fakegoogle.Habits{}, 20},
-		{"a listing without end", []fakegoogle.Fault{odd(fakegoogle.Fault{From: 5}, next(fakegoogle.NextFresh))}, fakegoogle.Habits{}, 100},
-		{"tokens that work once", nil, fakegoogle.Habits{PageTokenUses: 1}, 6},
-		{"five empty pages", []fakegoogle.Fault{odd(fakegoogle.Fault{From: 2, Count: 5}, pages(fakegoogle.PageEmpty))}, fakegoogle.Habits{}, 10},
-		{"the first page empty", []fakegoogle.Fault{odd(fakegoogle.Fault{Nth: 1}, pages(fakegoogle.PageEmpty))}, fakegoogle.Habits{}, 6},
-		{"pages of only a token", []fakegoogle.Fault{odd(fakegoogle.Fault{From: 1, Count: 3}, pages(fakegoogle.PageBare))}, fakegoogle.Habits{}, 8},
-		{"pages that name an id twice", []fakegoogle.Fault{odd(fakegoogle.Fault{}, pages(fakegoogle.PageTwice))}, fakegoogle.Habits{}, 5},
-		{"pages that overlap", []fakegoogle.Fault{odd(fakegoogle.Fault{}, pages(fakegoogle.PageOverlap))}, fakegoogle.Habits{}, 5},
-		{"counts that lie", []fakegoogle.Fault{
-			odd(fakegoogle.Fault{}, func(o *fakegoogle.Oddity) { estimate := 201; o.Estimate = &estimate }),
-			{Method: methodProfile, Oddity: fakegoogle.Oddity{MessagesTotal: &much}},
-		}, fakegoogle.Habits{}, 5},
+		{"a token that is refused", []fault.Fault{{Method: methodList, Nth: 4, Reason: "invalidPageToken"}}, gmail.Profile{}, 9},
+		{"a token that nobody takes", []fault.Fault{odd(fault.Fault{Nth: 3}, next(fault.NextDead))}, gmail.Profile{}, 9},
+		{"a token that repeats", []fault.Fault{odd(fault.Fault{Nth: 3}, next(fault.NextSame))}, gmail.Profile{}, 9},
+		{"tokens in a cycle", []fault.Fault{odd(fault.Fault{Nth: 3}, next(fault.NextFirst))}, gmail.Profile{}, 10},
+		{"tokens in a cycle at the end, always", []fault.Fault{odd(fault.Fault{From: 5}, next(fault.NextFirst))}, gmail.Profile{}, 20},
+		{"a listing without end", []fault.Fault{odd(fault.Fault{From: 5}, next(fault.NextFresh))}, gmail.Profile{}, 100},
+		{"tokens that work once", nil, gmail.Profile{PageTokenUses: 1}, 6},
+		{"five empty pages", []fault.Fault{odd(fault.Fault{From: 2, Count: 5}, pages(fault.PageEmpty))}, gmail.Profile{}, 10},
+		{"the first page empty", []fault.Fault{odd(fault.Fault{Nth: 1}, pages(fault.PageEmpty))}, gmail.Profile{}, 6},
+		{"pages of only a token", []fault.Fault{odd(fault.Fault{From: 1, Count: 3}, pages(fault.PageBare))}, gmail.Profile{}, 8},
+		{"pages that name an id twice", []fault.Fault{odd(fault.Fault{}, pages(fault.PageTwice))}, gmail.Profile{}, 5},
+		{"pages that overlap", []fault.Fault{odd(fault.Fault{}, pages(fault.PageOverlap))}, gmail.Profile{}, 5},
+		{"counts that lie", []fault.Fault{
+			odd(fault.Fault{}, func(o *fault.Quirk) { estimate := 201; o.Estimate = &estimate }),
+			{Method: methodProfile, Quirk: fault.Quirk{MessagesTotal: &much}},
+		}, gmail.Profile{}, 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: messages})
-			r.fake.Mailbox(ann).SetHabits(tt.habits)
-			for _, f := range append(tt.faults, odd(fakegoogle.Fault{}, nil)) {
+			r.fake.Mailbox(ann).SetProfile(tt.habits)
+			for _, f := range append(tt.faults, odd(fault.Fault{}, nil)) {
 				if err := r.fake.AddFault(f); err != nil {
 					t.Fatal(err)
 				}
@@ -118,11 +120,11 @@ func TestOddBodiesCostAnotherCall(t *testing.T) {
 	t.Parallel()
 	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 40})
 	infos := r.fake.Mailbox(ann).Messages()
-	bad := []fakegoogle.Fault{
+	bad := []fault.Fault{
 		{Truncate: true},
 		{Close: true},
-		{Oddity: fakegoogle.Oddity{LengthOff: 10}},
-		{Oddity: fakegoogle.Oddity{LengthOff: -10}},
+		{Quirk: fault.Quirk{LengthOff: 10}},
+		{Quirk: fault.Quirk{LengthOff: -10}},
 		{Status: 200, HTML: true},
 		{Status: 200, Body: `{"id":"ID","sizeEstimate":9,"raw":"!!"}`},
 		{Status: 200, Body: `{"id":"ID","sizeEstimate":9}`},
@@ -204,7 +206,7 @@ func TestFiltersAreExact(t *testing.T) {
 		ids = append(ids, box.Add(fmt.Appendf(nil, "Date: %s\r\nSubject: message %d\r\nMessage-ID: <%d@example.com>\r\n\r\n%s",
 			start.Add(time.Duration(i)*time.Hour).Format(time.RFC1123Z), i, i, bytes.Repeat([]byte("x"), 100*i)), labels...))
 	}
-	box.SetHabits(fakegoogle.Habits{LooseSeconds: true, Zone: "America/Los_Angeles"})
+	box.SetProfile(gmail.Profile{LooseSeconds: true, Zone: "America/Los_Angeles"})
 	size := map[string]int64{}
 	for _, m := range box.Messages() {
 		size[m.ID] = int64(m.Size)

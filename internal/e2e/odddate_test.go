@@ -13,6 +13,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/export"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
 	"headroom/jobs"
 )
 
@@ -35,7 +36,7 @@ func TestDatesOutOfTheWorld(t *testing.T) {
 		}
 	}
 	c := r.diary("team", 3)
-	r.add(c, fakegoogle.Event{ID: "lastseries", Recurrence: []string{"RRULE:FREQ=DAILY;COUNT=4"}}, "2026-12-30", "2026-12-31")
+	r.add(c, calendar.Event{ID: "lastseries", Recurrence: []string{"RRULE:FREQ=DAILY;COUNT=4"}}, "2026-12-30", "2026-12-31")
 	f := set(eventsList, "", map[string]string{
 		"items.0.start": `{"dateTime":"9999-12-31T23:30:00-12:00"}`, "items.0.end": `{"dateTime":"9999-12-31T23:59:00-12:00"}`, "items.0.updated": `"9999-12-31T23:59:00-12:00"`,
 		"items.1.start": `{"dateTime":"0000-01-01T00:00:00+14:00"}`, "items.1.end": `{"dateTime":"0000-01-01T00:00:00+14:00"}`, "items.1.updated": `"0000-01-01T00:00:00+14:00"`, "items.1.created": `"9999-12-31T23:59:00-12:00"`,

@@ -13,6 +13,7 @@ import (
 
 	"headroom/internal/export"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
 )
 
 // oddSeries is a series of an hour, with the lines of its recurrence.
@@ -94,7 +95,7 @@ func TestExportsThatOtherReadersTake(t *testing.T) {
 	}
 	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
 	for name, odd := range oddCalendars {
-		c, err := r.fake.AddCalendar(ann, fakegoogle.CalendarInfo{ID: name})
+		c, err := r.fake.AddCalendar(ann, calendar.Info{ID: name})
 		if err != nil {
 			t.Fatal(err)
 		}

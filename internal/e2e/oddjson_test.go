@@ -11,12 +11,14 @@ import (
 	"headroom/internal/agenda"
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 )
 
 // set is an odd answer to some calls of a method.
-func set(method, id string, fields map[string]string) fakegoogle.Fault {
-	f := fakegoogle.Fault{Method: method, ID: id}
+func set(method, id string, fields map[string]string) fault.Fault {
+	f := fault.Fault{Method: method, ID: id}
 	f.Set = map[string]json.RawMessage{}
 	for path, value := range fields {
 		f.Set[path] = json.RawMessage(value)
@@ -30,7 +32,7 @@ func TestOddEventsCostNobodyElse(t *testing.T) {
 	t.Parallel()
 	r := newCalendarRig(t, fakegoogle.Options{Scale: 30})
 	c := r.diary("team", 8)
-	r.add(c, fakegoogle.Event{ID: "series1", Recurrence: []string{"RRULE:FREQ=DAILY;COUNT=2"}}, "2026-12-02", "2026-12-03")
+	r.add(c, calendar.Event{ID: "series1", Recurrence: []string{"RRULE:FREQ=DAILY;COUNT=2"}}, "2026-12-02", "2026-12-03")
 	fault := set(eventsList, "", map[string]string{
 		"items.0":                   "null",
 		"items.1.etag":              "12345",
@@ -100,7 +102,7 @@ func TestOddMailIsReadAtOnce(t *testing.T) {
 	for i := 0; i < len(standard); i += 10 {
 		broken += standard[i:min(i+10, len(standard))] + `\r\n`
 	}
-	faults := []fakegoogle.Fault{
+	faults := []fault.Fault{
 		set(methodGet, ids[0].ID, map[string]string{"historyId": "4300", "internalDate": "1764547200000", "sizeEstimate": `"12"`}),
 		set(methodGet, ids[1].ID, map[string]string{"historyId": "{}", "internalDate": `"yesterday"`, "sizeEstimate": "[]", "threadId": "7"}),
 		set(methodGet, ids[2].ID, map[string]string{"raw": `"` + standard + `"`}),

@@ -14,6 +14,7 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
@@ -90,7 +91,7 @@ func TestAProjectsCauseClearsByItself(t *testing.T) {
 	}
 	r := newRigOf(t, fakegoogle.Options{Scale: scale}, mailboxes)
 	r.withKey()
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: methodToken, Reason: "invalid_grant",
+	if err := r.fake.AddFault(fault.Fault{Method: methodToken, Reason: "invalid_grant",
 		Message: "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."}); err != nil {
 		t.Fatal(err)
 	}

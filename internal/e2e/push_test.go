@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"headroom/internal/app"
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/gmail"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -26,10 +27,10 @@ func (r *rig) pushing() {
 	r.renewals()
 }
 
-func (r *rig) pushTo(a *app.App, change func(*fakegoogle.Push)) {
+func (r *rig) pushTo(a *app.App, change func(*gmail.Push)) {
 	r.t.Helper()
 	c := r.cfg.Push.Gmail
-	p := fakegoogle.Push{URL: "http://" + a.Addr().String() + "/push/gmail", Audience: c.Audience.Reveal(),
+	p := gmail.Push{URL: "http://" + a.Addr().String() + "/push/gmail", Audience: c.Audience.Reveal(),
 		ServiceAccount: c.ServiceAccount, Subscription: c.Subscription, PublishEveryMS: 1}
 	if change != nil {
 		change(&p)
@@ -123,7 +124,7 @@ func TestAPushDuringASync(t *testing.T) {
 	a := r.run()
 	r.startBackfill()
 	r.backfilled(a.Store())
-	r.pushTo(a, func(p *fakegoogle.Push) { p.Duplicates = 1 })
+	r.pushTo(a, func(p *gmail.Push) { p.Duplicates = 1 })
 	box := r.fake.Mailbox(ann)
 	hold.Store(true)
 	first := box.Add(mail("one"), "INBOX")
@@ -147,7 +148,7 @@ func TestAWatchIsRenewedInTime(t *testing.T) {
 	r := newRig(t, 5)
 	r.pushing()
 	a := r.run()
-	r.pushTo(a, func(p *fakegoogle.Push) { p.WatchLifeMS = 2_000 })
+	r.pushTo(a, func(p *gmail.Push) { p.WatchLifeMS = 2_000 })
 	r.startBackfill()
 	k := jobs.WatchKey{Account: ann, Kind: jobs.WatchMail}
 	r.until("watched", func() bool { return r.watch(a.Store(), k).State == jobs.WatchActive })
@@ -157,7 +158,7 @@ func TestAWatchIsRenewedInTime(t *testing.T) {
 	}
 	r.until("renewed", func() bool { return r.watch(a.Store(), k).RenewedAt.After(w.RenewedAt) })
 	// Refused from now on, it lapses.
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.watch", Reason: "forbidden"}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.watch", Reason: "forbidden"}); err != nil {
 		t.Fatal(err)
 	}
 	r.until("lapsed, and refused", func() bool { w := r.watch(a.Store(), k); return w.State == jobs.WatchLapsed && w.Failures > 0 })

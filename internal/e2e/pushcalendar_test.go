@@ -13,6 +13,8 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -39,7 +41,7 @@ func (r *rig) renewals() {
 }
 
 // channels are those that are open for a calendar, or for the list, the oldest first.
-func (r *rig) channels(calendar string) (open []fakegoogle.ChannelInfo) {
+func (r *rig) channels(calendar string) (open []calendar.ChannelInfo) {
 	for _, c := range r.fake.Notifications().Channels {
 		if c.Account == ann && c.Calendar == calendar {
 			open = append(open, c)
@@ -50,10 +52,10 @@ func (r *rig) channels(calendar string) (open []fakegoogle.ChannelInfo) {
 
 // addedIn adds an event and waits until the store has it. It returns how long after
 // that the sync began.
-func (r *rig) addedIn(s *sqlite.Store, c *fakegoogle.Calendar, id string) time.Duration {
+func (r *rig) addedIn(s *sqlite.Store, c *calendar.Calendar, id string) time.Duration {
 	r.t.Helper()
 	added := time.Now()
-	r.add(c, fakegoogle.Event{ID: id}, "2026-03-09", "2026-03-10")
+	r.add(c, calendar.Event{ID: id}, "2026-03-09", "2026-03-10")
 	r.until("event "+id+" is there", func() bool { return r.has(s, id) })
 	j, err := s.Job(r.t.Context(), jobs.CalendarID(ann))
 	if err != nil {
@@ -127,10 +129,10 @@ func TestCalendarsAreToldOf(t *testing.T) {
 	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
 	c := r.diary(team, 3)
 	r.diary(holidays, 1)
-	err := r.fake.AddFault(fakegoogle.Fault{Method: "calendar.events.watch", Calendar: holidays, User: ann, Status: 400,
+	err := r.fake.AddFault(fault.Fault{Method: "calendar.events.watch", Calendar: holidays, User: ann, Status: 400,
 		Body: `{"error":{"code":400,"message":"Push notifications are not supported by this resource.","errors":[{"domain":"calendar","reason":"pushNotSupportedForRequestedResource"}]}}`})
 	if err == nil {
-		err = r.fake.SetNotifyHabits(fakegoogle.NotifyHabits{Duplicate: true})
+		err = r.fake.SetNotifyProfile(calendar.NotifyProfile{Duplicate: true})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +171,7 @@ func TestCalendarsAreToldOf(t *testing.T) {
 	if open := r.channels(team); len(open) != 2 || open[0].ID != old.ID {
 		t.Errorf("before the stop: %+v, want the old and the new", open)
 	}
-	r.add(c, fakegoogle.Event{ID: "between"}, "2026-03-09", "2026-03-10")
+	r.add(c, calendar.Event{ID: "between"}, "2026-03-09", "2026-03-10")
 	r.until("the old channel told of it too", func() bool { return strings.Contains(r.counted(web), `outcome="replaced",source="calendar"`) })
 	close(release)
 	r.until("what came between is there", func() bool { return r.has(s, "between") })
@@ -186,7 +188,7 @@ func TestCalendarsAreToldOf(t *testing.T) {
 }
 
 // forge sends what Google would not, to a process that has a channel.
-func (r *rig) forge(web *app.App, s *sqlite.Store, known fakegoogle.ChannelInfo) {
+func (r *rig) forge(web *app.App, s *sqlite.Store, known calendar.ChannelInfo) {
 	r.t.Helper()
 	if got := r.notify(web, known.ID, jobs.ChannelToken("guess", ann), known.ResourceID); got != http.StatusForbidden {
 		r.t.Errorf("a guessed token = %d, want 403", got)
@@ -232,7 +234,7 @@ func TestChannelsThatLapseAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
 	c := r.diary(team, 1)
-	if err := r.fake.SetNotifyHabits(fakegoogle.NotifyHabits{LifeMS: 3_000}); err != nil {
+	if err := r.fake.SetNotifyProfile(calendar.NotifyProfile{LifeMS: 3_000}); err != nil {
 		t.Fatal(err)
 	}
 	_, a := r.pushingCalendars()
@@ -243,7 +245,7 @@ func TestChannelsThatLapseAreMadeAgain(t *testing.T) {
 		t.Errorf("a channel that lives for %s is due after %s, want 70 to 85 %%", life, due)
 	}
 	r.fake.CloseChannels()
-	r.add(c, fakegoogle.Event{ID: "untold"}, "2026-03-09", "2026-03-10")
+	r.add(c, calendar.Event{ID: "untold"}, "2026-03-09", "2026-03-10")
 	r.until("what was not told of is there with the renewal", func() bool { return r.has(s, "untold") })
 	if began := r.addedIn(s, c, "told"); began > 5*time.Second {
 		t.Errorf("with the new channel the sync began %s after the change", began)

@@ -7,6 +7,7 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 )
 
@@ -19,7 +20,7 @@ func TestMessagesThatStartSlowlyAreStored(t *testing.T) {
 	r := newRigOf(t, fakegoogle.Options{Scale: scale, UserLimit: 100_000}, map[string]int{ann: 0})
 	for range messages {
 		id := r.fake.Mailbox(ann).Add([]byte("Subject: a\r\n\r\n"))
-		if err := r.fake.AddFault(fakegoogle.Fault{Method: methodGet, ID: id, Status: http.StatusServiceUnavailable, Count: faults}); err != nil {
+		if err := r.fake.AddFault(fault.Fault{Method: methodGet, ID: id, Status: http.StatusServiceUnavailable, Count: faults}); err != nil {
 			t.Fatal(err)
 		}
 	}

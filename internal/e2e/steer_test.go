@@ -9,7 +9,8 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"headroom/internal/app"
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -52,7 +53,7 @@ func in(state jobs.State) func(jobs.Job) bool {
 // silentSince checks that Google saw no call later than so long after a moment.
 func (r *rig) silentSince(moment time.Time, most time.Duration) {
 	r.t.Helper()
-	last := r.fake.Activity(fakegoogle.Filter{User: ann}).LastCall
+	last := r.fake.Activity(meter.Filter{User: ann}).LastCall
 	if late := last.Sub(moment); late > most {
 		r.t.Errorf("the last call came %s after the command, want at most %s", late, most)
 	} else {
@@ -160,7 +161,7 @@ func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
 	r := newRig(t, messages)
 	bad := map[string]bool{}
 	for i, m := range r.fake.Mailbox(ann).Messages() {
-		f := fakegoogle.Fault{Method: getMessage, ID: m.ID, Reason: "backendError"}
+		f := fault.Fault{Method: getMessage, ID: m.ID, Reason: "backendError"}
 		switch {
 		case i%60 == 30:
 			bad[m.ID] = true
@@ -206,7 +207,7 @@ func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
 	if list, err := s.Failures(t.Context(), j.ID, jobs.FailureFilter{}, "", 0); err != nil || len(list) != 0 {
 		t.Errorf("failures = %+v, %v; want none left", list, err)
 	}
-	if n := r.fake.Activity(fakegoogle.Filter{Since: repaired, Method: getMessage}).Calls; n != 5 {
+	if n := r.fake.Activity(meter.Filter{Since: repaired, Method: getMessage}).Calls; n != 5 {
 		t.Errorf("the retry made %d calls, want 5", n)
 	}
 	r.arrived(s)
@@ -239,13 +240,13 @@ func TestStartingAgain(t *testing.T) {
 	if second.Progress.Stored != 120 || second.Epoch != first.Epoch+1 {
 		t.Errorf("the run after the failed one = %+v, want 120 stored", second)
 	}
-	before := r.fake.Activity(fakegoogle.Filter{Method: getMessage}).Calls
+	before := r.fake.Activity(meter.Filter{Method: getMessage}).Calls
 	r.startBackfill()
 	third := r.wait(s, "ended again", func(j jobs.Job) bool { return j.State == jobs.Completed && j.Epoch > second.Epoch })
 	if third.Progress.Known != 120 || third.Progress.Stored != 0 {
 		t.Errorf("the run after the completed one = %+v, want 120 known", third)
 	}
-	if n := r.fake.Activity(fakegoogle.Filter{Method: getMessage}).Calls - before; n != 0 {
+	if n := r.fake.Activity(meter.Filter{Method: getMessage}).Calls - before; n != 0 {
 		t.Errorf("it fetched %d bodies, want none", n)
 	}
 }

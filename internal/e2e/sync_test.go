@@ -18,7 +18,8 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -121,7 +122,7 @@ func (r *rig) gateway(before func(*http.Request)) {
 // calls counts the calls that have come to the fake since it was made, by method.
 func (r *rig) calls() map[string]int64 {
 	n := map[string]int64{}
-	for a := range r.fake.Select(fakegoogle.Filter{}) {
+	for a := range r.fake.Select(meter.Filter{}) {
 		n[a.Method]++
 	}
 	return n
@@ -206,7 +207,7 @@ func TestMailDuringTheGap(t *testing.T) {
 	box := r.fake.Mailbox(ann)
 	pinned := fmt.Sprint(box.HistoryID())
 	// The fourth page never comes, until the fault ends.
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.messages.list", From: 4, Status: 503}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.messages.list", From: 4, Status: 503}); err != nil {
 		t.Fatal(err)
 	}
 	s := r.open()
@@ -409,7 +410,7 @@ func TestHistoryTooOld(t *testing.T) {
 	box.Relabel(all[41].ID, []string{"TRASH"}, []string{"INBOX"}) // is not deleted
 	box.ExpireHistory()
 	// The second page of ids is asked for in vain, and the listing starts over.
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Nth: 2, Reason: "invalidPageToken"}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.messages.list", Nth: 2, Reason: "invalidPageToken"}); err != nil {
 		t.Fatal(err)
 	}
 	before := r.calls()
@@ -437,7 +438,7 @@ func TestHistoryTooOld(t *testing.T) {
 	}
 
 	// Too old again on the same day: said, and not done.
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.history.list", Status: 404}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.history.list", Status: 404}); err != nil {
 		t.Fatal(err)
 	}
 	before = r.calls()
@@ -555,7 +556,7 @@ func TestAHistoryThatTakesLongerThanASlice(t *testing.T) {
 	a := r.run()
 	r.startBackfill()
 	r.backfilled(a.Store())
-	r.addFault(fakegoogle.Fault{Method: "gmail.users.history.list", DelayMS: 150})
+	r.addFault(fault.Fault{Method: "gmail.users.history.list", DelayMS: 150})
 	r.fake.Mailbox(ann).Add(mail("news"), "INBOX")
 	if j := r.sync(a.Store()); j.State != jobs.Completed || j.Slice > 3 {
 		t.Errorf("sync = %+v, want it completed within few slices", j)

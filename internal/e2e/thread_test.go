@@ -13,6 +13,7 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -91,7 +92,7 @@ func TestFullLosesNothing(t *testing.T) {
 	r := newThreads(t, fakegoogle.Options{Scale: scale})
 	filter := jobs.Filter{Format: jobs.FormatFull}
 	e := r.estimate(filter, 10)
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: methodAttachment, Status: 500, Count: 3}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: methodAttachment, Status: 500, Count: 3}); err != nil {
 		t.Fatal(err)
 	}
 	r.run()

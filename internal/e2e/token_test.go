@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"headroom/internal/app"
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 )
 
@@ -48,7 +48,7 @@ func (r *rig) withKey() {
 
 // tokenFault makes the token endpoint answer with a fault from now on, and the
 // access tokens that are out worthless.
-func (r *rig) tokenFault(f fakegoogle.Fault) {
+func (r *rig) tokenFault(f fault.Fault) {
 	r.t.Helper()
 	f.Method = methodToken
 	if err := r.fake.AddFault(f); err != nil {
@@ -75,7 +75,7 @@ func TestATokenEndpointThatFailsForAWhile(t *testing.T) {
 	a := r.run(app.RoleScheduler, app.RoleWorker)
 	r.startBackfill()
 	r.wait(a.Store(), "under way", storedAtLeast(50))
-	r.tokenFault(fakegoogle.Fault{Status: http.StatusServiceUnavailable, ForMS: 3000})
+	r.tokenFault(fault.Fault{Status: http.StatusServiceUnavailable, ForMS: 3000})
 	r.wait(a.Store(), "waiting", func(j jobs.Job) bool { return j.State == jobs.Waiting && j.Failures > 0 })
 	j := r.wait(a.Store(), "ended", terminal)
 	if j.State != jobs.Completed || j.Progress.Stored != messages || j.Progress.Failed != 0 {
@@ -102,7 +102,7 @@ func TestARevokedGrantBlocksUntilItIsGivenAgain(t *testing.T) {
 	r.startBackfill()
 	r.wait(s, "under way", storedAtLeast(50))
 	before := r.fake.Meter().TokenCalls[ann]
-	r.tokenFault(fakegoogle.Fault{Reason: "invalid_grant"})
+	r.tokenFault(fault.Fault{Reason: "invalid_grant"})
 	blocked := r.wait(s, "blocked", in(jobs.Blocked))
 	if !strings.Contains(blocked.LastError, "invalid_grant") || blocked.Progress.Stored < 50 || blocked.Progress.Failed != 0 {
 		t.Errorf("blocked = %+v, want it to name the grant and to blame no message", blocked)

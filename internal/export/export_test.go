@@ -20,7 +20,7 @@ import (
 
 	"headroom/internal/blob"
 	"headroom/internal/export"
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/gmail"
 	"headroom/internal/private"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
@@ -111,7 +111,7 @@ func read(t *testing.T, mbox []byte) map[string]string {
 	first := regexp.MustCompile(`(?m)^From (\S+)@xxx \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}$`)
 	lines := first.FindAllSubmatch(mbox, -1)
 	got := map[string]string{}
-	for i, part := range fakegoogle.SplitMbox(mbox) {
+	for i, part := range gmail.SplitMbox(mbox) {
 		text, ok := strings.CutSuffix(string(part), "\n")
 		if !ok {
 			t.Fatalf("message %d ends without an empty line", i)
@@ -140,12 +140,12 @@ func ended(raw string) string {
 func TestAnMboxHoldsTheSameBytes(t *testing.T) {
 	raw := nasty()
 	i := 0
-	for generated := range fakegoogle.Generate(1, 40) {
+	for generated := range gmail.Generate(1, 40) {
 		raw[fmt.Sprintf("g%03d", i)] = string(generated)
 		i++
 	}
 	if root := os.Getenv("HEADROOM_TESTDATA"); root != "" {
-		field, err := fakegoogle.ReadMailbox(filepath.Join(root, "mail"))
+		field, err := gmail.ReadMailbox(filepath.Join(root, "mail"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -16,7 +18,7 @@ import (
 // An answerRow is one of Google's answers and all that follows from it.
 type answerRow struct {
 	name   string
-	fault  fakegoogle.Fault
+	fault  fault.Fault
 	class  jobs.Class
 	reason string
 	scope  quota.Scope
@@ -47,61 +49,61 @@ func answerRows(now time.Time) []answerRow {
 	header := func(name, value string) map[string]string { return map[string]string{name: value} }
 	ahead := func(d time.Duration) string { return now.Add(d).UTC().Format("2006-01-02T15:04:05.000Z") }
 	return []answerRow{
-		{"the user's minute", fakegoogle.Fault{Reason: "userUnitsPerMinute"}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
-		{"the user's minute, which began 40 s ago", fakegoogle.Fault{Reason: "userUnitsPerMinute", WindowAgeMS: 40_000}, jobs.ClassQuota, rate, quota.ScopeUser, 20 * time.Second, false},
-		{"the same as 429", fakegoogle.Fault{Reason: "userUnitsPerMinute", Status: 429, WindowAgeMS: 40_000}, jobs.ClassQuota, rate, quota.ScopeUser, 20 * time.Second, false},
-		{"a minute that began days ago", fakegoogle.Fault{Reason: "userUnitsPerMinute", WindowAgeMS: 3 * day}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
-		{"the user's minute in older words", fakegoogle.Fault{Reason: "legacyUserUnits"}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
-		{"the user's minute without status and details", fakegoogle.Fault{Reason: "userUnitsPerMinute", Bare: true}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
-		{"the user's queries of Calendar", fakegoogle.Fault{Reason: "calendarUserQueries", Bare: true}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
-		{"the user's quota group", fakegoogle.Fault{Reason: "quotaGroupUser"}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
-		{"rateLimitExceeded, as documented", fakegoogle.Fault{Reason: rate, Bare: true}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
-		{"rateLimitExceeded as 429", fakegoogle.Fault{Reason: rate, Status: 429}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
-		{"userRateLimitExceeded, as documented", fakegoogle.Fault{Reason: "userRateLimitExceeded", Bare: true}, jobs.ClassQuota, "userRateLimitExceeded", quota.ScopeUser, minute, false},
-		{"userRateLimitExceeded as 429", fakegoogle.Fault{Reason: "userRateLimitExceeded", Status: 429}, jobs.ClassQuota, "userRateLimitExceeded", quota.ScopeUser, minute, false},
-		{"resource exhausted", fakegoogle.Fault{Reason: "resourceExhausted"}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
-		{"an unknown reason of a 429", fakegoogle.Fault{Reason: "somethingNew", Status: 429}, jobs.ClassQuota, "somethingNew", quota.ScopeUser, minute, false},
-		{"a page of a 429", fakegoogle.Fault{Status: 429, HTML: true}, jobs.ClassQuota, "Too Many Requests", quota.ScopeUser, minute, false},
+		{"the user's minute", fault.Fault{Reason: "userUnitsPerMinute"}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
+		{"the user's minute, which began 40 s ago", fault.Fault{Reason: "userUnitsPerMinute", WindowAgeMS: 40_000}, jobs.ClassQuota, rate, quota.ScopeUser, 20 * time.Second, false},
+		{"the same as 429", fault.Fault{Reason: "userUnitsPerMinute", Status: 429, WindowAgeMS: 40_000}, jobs.ClassQuota, rate, quota.ScopeUser, 20 * time.Second, false},
+		{"a minute that began days ago", fault.Fault{Reason: "userUnitsPerMinute", WindowAgeMS: 3 * day}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
+		{"the user's minute in older words", fault.Fault{Reason: "legacyUserUnits"}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
+		{"the user's minute without status and details", fault.Fault{Reason: "userUnitsPerMinute", Bare: true}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
+		{"the user's queries of Calendar", fault.Fault{Reason: "calendarUserQueries", Bare: true}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
+		{"the user's quota group", fault.Fault{Reason: "quotaGroupUser"}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
+		{"rateLimitExceeded, as documented", fault.Fault{Reason: rate, Bare: true}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
+		{"rateLimitExceeded as 429", fault.Fault{Reason: rate, Status: 429}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
+		{"userRateLimitExceeded, as documented", fault.Fault{Reason: "userRateLimitExceeded", Bare: true}, jobs.ClassQuota, "userRateLimitExceeded", quota.ScopeUser, minute, false},
+		{"userRateLimitExceeded as 429", fault.Fault{Reason: "userRateLimitExceeded", Status: 429}, jobs.ClassQuota, "userRateLimitExceeded", quota.ScopeUser, minute, false},
+		{"resource exhausted", fault.Fault{Reason: "resourceExhausted"}, jobs.ClassQuota, rate, quota.ScopeUser, minute, false},
+		{"an unknown reason of a 429", fault.Fault{Reason: "somethingNew", Status: 429}, jobs.ClassQuota, "somethingNew", quota.ScopeUser, minute, false},
+		{"a page of a 429", fault.Fault{Status: 429, HTML: true}, jobs.ClassQuota, "Too Many Requests", quota.ScopeUser, minute, false},
 
-		{"the project's minute", fakegoogle.Fault{Reason: "projectUnitsPerMinute"}, jobs.ClassQuota, rate, quota.ScopeProject, minute, false},
-		{"the project's minute, which began 40 s ago", fakegoogle.Fault{Reason: "projectUnitsPerMinute", WindowAgeMS: 40_000}, jobs.ClassQuota, rate, quota.ScopeProject, 20 * time.Second, false},
-		{"the project's minute in older words", fakegoogle.Fault{Reason: "legacyProjectUnits", Status: 429}, jobs.ClassQuota, rate, quota.ScopeProject, minute, false},
-		{"the project's queries of Calendar", fakegoogle.Fault{Reason: "calendarProjectQueries", Bare: true}, jobs.ClassQuota, rate, quota.ScopeProject, minute, false},
-		{"the project's quota group", fakegoogle.Fault{Reason: "quotaGroupProject"}, jobs.ClassQuota, rate, quota.ScopeProject, minute, false},
-		{"the project's day", fakegoogle.Fault{Reason: "dailyLimitExceeded"}, jobs.ClassQuota, "dailyLimitExceeded", quota.ScopeDay, untilDay, false},
-		{"the project's queries per day", fakegoogle.Fault{Reason: "queriesPerDay"}, jobs.ClassQuota, rate, quota.ScopeDay, untilDay, false},
+		{"the project's minute", fault.Fault{Reason: "projectUnitsPerMinute"}, jobs.ClassQuota, rate, quota.ScopeProject, minute, false},
+		{"the project's minute, which began 40 s ago", fault.Fault{Reason: "projectUnitsPerMinute", WindowAgeMS: 40_000}, jobs.ClassQuota, rate, quota.ScopeProject, 20 * time.Second, false},
+		{"the project's minute in older words", fault.Fault{Reason: "legacyProjectUnits", Status: 429}, jobs.ClassQuota, rate, quota.ScopeProject, minute, false},
+		{"the project's queries of Calendar", fault.Fault{Reason: "calendarProjectQueries", Bare: true}, jobs.ClassQuota, rate, quota.ScopeProject, minute, false},
+		{"the project's quota group", fault.Fault{Reason: "quotaGroupProject"}, jobs.ClassQuota, rate, quota.ScopeProject, minute, false},
+		{"the project's day", fault.Fault{Reason: "dailyLimitExceeded"}, jobs.ClassQuota, "dailyLimitExceeded", quota.ScopeDay, untilDay, false},
+		{"the project's queries per day", fault.Fault{Reason: "queriesPerDay"}, jobs.ClassQuota, rate, quota.ScopeDay, untilDay, false},
 
-		{"seconds in the header", fakegoogle.Fault{Reason: rate, RetryAfterMS: 20_000, RetryAs: fakegoogle.RetryAsSeconds}, jobs.ClassQuota, rate, quota.ScopeUser, 20 * time.Second, false},
-		{"a date in the header", fakegoogle.Fault{Reason: rate, Status: 429, RetryAfterMS: 600_000, RetryAs: fakegoogle.RetryAsDate}, jobs.ClassQuota, rate, quota.ScopeUser, 10 * time.Minute, false},
-		{"a page with seconds in the header", fakegoogle.Fault{Status: 429, HTML: true, RetryAfterMS: 20_000, RetryAs: fakegoogle.RetryAsSeconds}, jobs.ClassQuota, "Too Many Requests", quota.ScopeUser, 20 * time.Second, false},
-		{"a date long gone", fakegoogle.Fault{Status: 429, RetryAfterMS: -day, RetryAs: fakegoogle.RetryAsDate}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
-		{"a date years ahead", fakegoogle.Fault{Status: 429, RetryAfterMS: 1000 * day, RetryAs: fakegoogle.RetryAsDate}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
-		{"negative seconds", fakegoogle.Fault{Status: 429, Headers: header("Retry-After", "-20")}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
-		{"too many seconds", fakegoogle.Fault{Status: 429, Headers: header("Retry-After", "99999999999999999999")}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
-		{"no seconds at all", fakegoogle.Fault{Status: 429, Headers: header("Retry-After", "soon")}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
+		{"seconds in the header", fault.Fault{Reason: rate, RetryAfterMS: 20_000, RetryAs: fault.RetryAsSeconds}, jobs.ClassQuota, rate, quota.ScopeUser, 20 * time.Second, false},
+		{"a date in the header", fault.Fault{Reason: rate, Status: 429, RetryAfterMS: 600_000, RetryAs: fault.RetryAsDate}, jobs.ClassQuota, rate, quota.ScopeUser, 10 * time.Minute, false},
+		{"a page with seconds in the header", fault.Fault{Status: 429, HTML: true, RetryAfterMS: 20_000, RetryAs: fault.RetryAsSeconds}, jobs.ClassQuota, "Too Many Requests", quota.ScopeUser, 20 * time.Second, false},
+		{"a date long gone", fault.Fault{Status: 429, RetryAfterMS: -day, RetryAs: fault.RetryAsDate}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
+		{"a date years ahead", fault.Fault{Status: 429, RetryAfterMS: 1000 * day, RetryAs: fault.RetryAsDate}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
+		{"negative seconds", fault.Fault{Status: 429, Headers: header("Retry-After", "-20")}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
+		{"too many seconds", fault.Fault{Status: 429, Headers: header("Retry-After", "99999999999999999999")}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
+		{"no seconds at all", fault.Fault{Status: 429, Headers: header("Retry-After", "soon")}, jobs.ClassQuota, rate, quota.ScopeUser, minute, true},
 
-		{"the older limiter, three hours", fakegoogle.Fault{RetryAfterMS: 3 * 3_600_000}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 3 * hour, false},
-		{"the same as 403", fakegoogle.Fault{Reason: "userRateLimitExceeded", RetryAfterMS: 3 * 3_600_000}, jobs.ClassQuota, "userRateLimitExceeded", quota.ScopeBandwidth, 3 * hour, false},
-		{"a text years ahead", fakegoogle.Fault{RetryAfterMS: 1000 * day}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 15 * time.Minute, true},
-		{"a text long gone", fakegoogle.Fault{RetryAfterMS: -day}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 15 * time.Minute, true},
-		{"a text that cannot be read", fakegoogle.Fault{Reason: rate, Message: "User-rate limit exceeded.  Retry after lunch"}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 15 * time.Minute, true},
-		{"a text by a clock that is an hour ahead of ours", fakegoogle.Fault{
+		{"the older limiter, three hours", fault.Fault{RetryAfterMS: 3 * 3_600_000}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 3 * hour, false},
+		{"the same as 403", fault.Fault{Reason: "userRateLimitExceeded", RetryAfterMS: 3 * 3_600_000}, jobs.ClassQuota, "userRateLimitExceeded", quota.ScopeBandwidth, 3 * hour, false},
+		{"a text years ahead", fault.Fault{RetryAfterMS: 1000 * day}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 15 * time.Minute, true},
+		{"a text long gone", fault.Fault{RetryAfterMS: -day}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 15 * time.Minute, true},
+		{"a text that cannot be read", fault.Fault{Reason: rate, Message: "User-rate limit exceeded.  Retry after lunch"}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 15 * time.Minute, true},
+		{"a text by a clock that is an hour ahead of ours", fault.Fault{
 			Reason: rate, Message: "User-rate limit exceeded.  Retry after " + ahead(80*time.Minute),
 			Headers: header("Date", now.Add(hour).UTC().Format(http.TimeFormat)),
 		}, jobs.ClassQuota, rate, quota.ScopeBandwidth, 20 * time.Minute, false},
-		{"Calendar's usage limits", fakegoogle.Fault{Reason: "quotaExceeded"}, jobs.ClassQuota, "quotaExceeded", quota.ScopeAbuse, 2 * hour, false},
+		{"Calendar's usage limits", fault.Fault{Reason: "quotaExceeded"}, jobs.ClassQuota, "quotaExceeded", quota.ScopeAbuse, 2 * hour, false},
 
-		{"too many calls in flight", fakegoogle.Fault{Reason: "concurrentRequests"}, jobs.ClassConcurrency, rate, quota.ScopeConcurrency, 2 * time.Second, false},
+		{"too many calls in flight", fault.Fault{Reason: "concurrentRequests"}, jobs.ClassConcurrency, rate, quota.ScopeConcurrency, 2 * time.Second, false},
 
-		{"a page of a 403", fakegoogle.Fault{Status: 403, HTML: true}, jobs.ClassTransient, "Forbidden", quota.ScopeNone, 0, false},
-		{"a page of a 503 with seconds in the header", fakegoogle.Fault{Status: 503, HTML: true, RetryAfterMS: 20_000, RetryAs: fakegoogle.RetryAsSeconds}, jobs.ClassTransient, "Service Unavailable", quota.ScopeNone, 0, false},
-		{"an unknown reason of a 403", fakegoogle.Fault{Reason: "somethingNew", Status: 403}, jobs.ClassTransient, "somethingNew", quota.ScopeNone, 0, false},
-		{"a server fault", fakegoogle.Fault{Reason: "backendError"}, jobs.ClassTransient, "backendError", quota.ScopeNone, 0, false},
-		{"a missing scope", fakegoogle.Fault{Reason: "insufficientPermissions"}, jobs.ClassAccount, "insufficientPermissions", quota.ScopeNone, 0, false},
-		{"the domain's policy", fakegoogle.Fault{Reason: "domainPolicy"}, jobs.ClassAccount, "domainPolicy", quota.ScopeNone, 0, false},
-		{"a mailbox of somebody else", fakegoogle.Fault{Reason: "forbidden"}, jobs.ClassAccount, "forbidden", quota.ScopeNone, 0, false},
-		{"an API that is off", fakegoogle.Fault{Reason: "accessNotConfigured"}, jobs.ClassProject, "accessNotConfigured", quota.ScopeNone, 0, false},
-		{"no mailbox", fakegoogle.Fault{Reason: "failedPrecondition"}, jobs.ClassAccount, "failedPrecondition", quota.ScopeNone, 0, false},
+		{"a page of a 403", fault.Fault{Status: 403, HTML: true}, jobs.ClassTransient, "Forbidden", quota.ScopeNone, 0, false},
+		{"a page of a 503 with seconds in the header", fault.Fault{Status: 503, HTML: true, RetryAfterMS: 20_000, RetryAs: fault.RetryAsSeconds}, jobs.ClassTransient, "Service Unavailable", quota.ScopeNone, 0, false},
+		{"an unknown reason of a 403", fault.Fault{Reason: "somethingNew", Status: 403}, jobs.ClassTransient, "somethingNew", quota.ScopeNone, 0, false},
+		{"a server fault", fault.Fault{Reason: "backendError"}, jobs.ClassTransient, "backendError", quota.ScopeNone, 0, false},
+		{"a missing scope", fault.Fault{Reason: "insufficientPermissions"}, jobs.ClassAccount, "insufficientPermissions", quota.ScopeNone, 0, false},
+		{"the domain's policy", fault.Fault{Reason: "domainPolicy"}, jobs.ClassAccount, "domainPolicy", quota.ScopeNone, 0, false},
+		{"a mailbox of somebody else", fault.Fault{Reason: "forbidden"}, jobs.ClassAccount, "forbidden", quota.ScopeNone, 0, false},
+		{"an API that is off", fault.Fault{Reason: "accessNotConfigured"}, jobs.ClassProject, "accessNotConfigured", quota.ScopeNone, 0, false},
+		{"no mailbox", fault.Fault{Reason: "failedPrecondition"}, jobs.ClassAccount, "failedPrecondition", quota.ScopeNone, 0, false},
 	}
 }
 
@@ -180,7 +182,7 @@ func wantClosed(t *testing.T, g *Google, fake *fakegoogle.Server, mailbox *Mailb
 	if _, err := other.Profile(t.Context()); isHeld(err) != (want == "project") {
 		t.Errorf("another user's call: %v, while %s is closed", err, want)
 	}
-	if calls := fake.Activity(fakegoogle.Filter{User: ann.Email}).Calls; calls != 1 {
+	if calls := fake.Activity(meter.Filter{User: ann.Email}).Calls; calls != 1 {
 		t.Errorf("%d calls of the user reached Google, want the refused one only", calls)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -60,17 +62,17 @@ func record(t *testing.T, fake http.Handler) (*recorded, string) {
 func TestCalendarsAreListedAndReadInPages(t *testing.T) {
 	fake, _, _ := newFake(t, fakegoogle.Options{})
 	calls, url := record(t, fake)
-	diary, err := fake.AddCalendar(ann.Email, fakegoogle.CalendarInfo{ID: holidays, Summary: "Holidays", TimeZone: "America/New_York"})
+	diary, err := fake.AddCalendar(ann.Email, calendar.Info{ID: holidays, Summary: "Holidays", TimeZone: "America/New_York"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 5 {
 		day := fmt.Sprintf("2026-08-1%d", i)
-		if _, err := diary.Add(fakegoogle.Event{ID: fmt.Sprintf("event%d", i), Start: &fakegoogle.EventTime{Date: day}, End: &fakegoogle.EventTime{Date: "2026-09-01"}}); err != nil {
+		if _, err := diary.Add(calendar.Event{ID: fmt.Sprintf("event%d", i), Start: &calendar.EventTime{Date: day}, End: &calendar.EventTime{Date: "2026-09-01"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := fake.AddFault(fakegoogle.Fault{Method: "calendar.events.list", Oddity: fakegoogle.Oddity{PageItems: 2}}); err != nil {
+	if err := fake.AddFault(fault.Fault{Method: "calendar.events.list", Quirk: fault.Quirk{PageItems: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	c := openCalendar(t, newTestGoogle(t, Options{Endpoint: url}))

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -83,15 +84,15 @@ func classOfErr(err error) jobs.Class {
 func TestOneProbesForAProject(t *testing.T) {
 	for _, tt := range []struct {
 		name, says string
-		fault      fakegoogle.Fault
+		fault      fault.Fault
 		before     string // which gate is shut
 	}{
-		{"a clock that Google calls wrong", "clock", fakegoogle.Fault{Method: "token", Reason: "invalid_grant",
+		{"a clock that Google calls wrong", "clock", fault.Fault{Method: "token", Reason: "invalid_grant",
 			Message: "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. Check your iat and exp values in the JWT claim."}, beforeTokens},
-		{"a key that was rotated", "key", fakegoogle.Fault{Method: "token", Reason: "invalid_grant", Message: "Invalid JWT Signature."}, beforeTokens},
-		{"a client that was deleted", "credentials", fakegoogle.Fault{Method: "token", Reason: "deleted_client"}, beforeTokens},
-		{"a delegation that is not known yet", "domain-wide delegation", fakegoogle.Fault{Method: "token", Reason: "unauthorized_client"}, beforeDomain},
-		{"an API that is not enabled", "enable the Gmail API", fakegoogle.Fault{Method: "gmail.users.getProfile", Reason: "accessNotConfigured"}, beforeGmail},
+		{"a key that was rotated", "key", fault.Fault{Method: "token", Reason: "invalid_grant", Message: "Invalid JWT Signature."}, beforeTokens},
+		{"a client that was deleted", "credentials", fault.Fault{Method: "token", Reason: "deleted_client"}, beforeTokens},
+		{"a delegation that is not known yet", "domain-wide delegation", fault.Fault{Method: "token", Reason: "unauthorized_client"}, beforeDomain},
+		{"an API that is not enabled", "enable the Gmail API", fault.Fault{Method: "gmail.users.getProfile", Reason: "accessNotConfigured"}, beforeGmail},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +139,7 @@ func TestOneProbesForAProject(t *testing.T) {
 // What one domain has not granted stops nobody else.
 func TestADelegationIsADomainsOwn(t *testing.T) {
 	r := newGateRig(t, "a@one.example", "b@two.example")
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: "token", User: "a@one.example", Reason: "unauthorized_client"}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: "token", User: "a@one.example", Reason: "unauthorized_client"}); err != nil {
 		t.Fatal(err)
 	}
 	errs := r.profiles(t)
@@ -150,7 +151,7 @@ func TestADelegationIsADomainsOwn(t *testing.T) {
 // An answer about one message does not stop the project.
 func TestOneMessagesAnswerStopsNoProject(t *testing.T) {
 	r := newGateRig(t, "a@one.example")
-	if err := r.fake.AddFault(fakegoogle.Fault{Method: "gmail.users.messages.get", Reason: "accessNotConfigured"}); err != nil {
+	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.messages.get", Reason: "accessNotConfigured"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.boxes[0].Metadata(t.Context(), "m1"); classOfErr(err) != jobs.ClassProject {

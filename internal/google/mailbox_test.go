@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -122,7 +123,7 @@ func TestMetadataBringsNoBody(t *testing.T) {
 
 func TestASearchThatGoogleRefuses(t *testing.T) {
 	fake, _, url := newFake(t, fakegoogle.Options{})
-	if err := fake.AddFault(fakegoogle.Fault{Method: "gmail.users.messages.list", Status: 400, Message: "Invalid label: Work"}); err != nil {
+	if err := fake.AddFault(fault.Fault{Method: "gmail.users.messages.list", Status: 400, Message: "Invalid label: Work"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := open(t, newTestGoogle(t, Options{Endpoint: url})).List(t.Context(), jobs.Search{Labels: []string{"Work"}}, "")
@@ -134,33 +135,33 @@ func TestASearchThatGoogleRefuses(t *testing.T) {
 func TestFaultsOfGoogleHaveTheirClass(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		fault  fakegoogle.Fault
+		fault  fault.Fault
 		class  jobs.Class
 		reason string
 	}{
-		{"server fault", fakegoogle.Fault{Status: 500}, jobs.ClassTransient, "backendError"},
-		{"error page", fakegoogle.Fault{Status: 502, HTML: true}, jobs.ClassTransient, "Bad Gateway"},
-		{"page instead of an answer", fakegoogle.Fault{Status: 200, HTML: true}, jobs.ClassTransient, "badJSON"},
-		{"connection reset", fakegoogle.Fault{Close: true}, jobs.ClassTransient, ""},
-		{"cut in the middle", fakegoogle.Fault{Truncate: true}, jobs.ClassTransient, "truncated"},
-		{"nothing in the answer", fakegoogle.Fault{Status: 200, Body: "{}"}, jobs.ClassTransient, "noMessage"},
-		{"a message without a name", fakegoogle.Fault{Status: 200, Body: `{"raw":"eA"}`}, jobs.ClassTransient, "noMessage"},
-		{"an empty message", fakegoogle.Fault{Status: 200, Body: `{"id":"ID"}`}, "", ""},
-		{"empty answer", fakegoogle.Fault{Status: 200, Body: " "}, jobs.ClassTransient, "badJSON"},
-		{"another message", fakegoogle.Fault{Status: 200, Body: `{"id":"other","raw":"eA"}`}, jobs.ClassTransient, "wrongID"},
-		{"no raw", fakegoogle.Fault{Status: 200, Body: `{"id":"ID","sizeEstimate":9}`}, jobs.ClassTransient, "badRaw"},
-		{"raw that is no base64", fakegoogle.Fault{Status: 200, Body: `{"id":"ID","raw":"!!"}`}, jobs.ClassTransient, "badRaw"},
-		{"a field of another kind", fakegoogle.Fault{Status: 200, Body: `{"historyId":"99999999999999999999999"}`}, jobs.ClassTransient, "noMessage"},
-		{"an id that cannot be read", fakegoogle.Fault{Status: 200, Body: `{"id":["ID"],"raw":"eA"}`}, jobs.ClassItem, "field id cannot be read: it is a list"},
-		{"a raw that cannot be read", fakegoogle.Fault{Status: 200, Body: `{"id":"ID","raw":{}}`}, jobs.ClassItem, "field raw cannot be read: it is an object"},
-		{"a size that cannot be read, and no raw", fakegoogle.Fault{Status: 200, Body: `{"id":"ID","sizeEstimate":"big"}`}, jobs.ClassTransient, "badRaw"},
-		{"odd numbers beside a raw", fakegoogle.Fault{Status: 200, Body: `{"id":"ID","historyId":[],"internalDate":{},"sizeEstimate":"big","labelIds":{},"raw":"eA"}`}, "", ""},
-		{"null", fakegoogle.Fault{Status: 200, Body: `null`}, jobs.ClassTransient, "badJSON"},
-		{"a list", fakegoogle.Fault{Status: 200, Body: `[]`}, jobs.ClassTransient, "badJSON"},
-		{"gone", fakegoogle.Fault{Reason: "notFound"}, jobs.ClassGone, "notFound"},
-		{"quota", fakegoogle.Fault{Reason: "rateLimitExceeded"}, jobs.ClassQuota, "rateLimitExceeded"},
-		{"scope", fakegoogle.Fault{Reason: "insufficientPermissions"}, jobs.ClassAccount, "insufficientPermissions"},
-		{"API off", fakegoogle.Fault{Reason: "accessNotConfigured"}, jobs.ClassProject, "accessNotConfigured"},
+		{"server fault", fault.Fault{Status: 500}, jobs.ClassTransient, "backendError"},
+		{"error page", fault.Fault{Status: 502, HTML: true}, jobs.ClassTransient, "Bad Gateway"},
+		{"page instead of an answer", fault.Fault{Status: 200, HTML: true}, jobs.ClassTransient, "badJSON"},
+		{"connection reset", fault.Fault{Close: true}, jobs.ClassTransient, ""},
+		{"cut in the middle", fault.Fault{Truncate: true}, jobs.ClassTransient, "truncated"},
+		{"nothing in the answer", fault.Fault{Status: 200, Body: "{}"}, jobs.ClassTransient, "noMessage"},
+		{"a message without a name", fault.Fault{Status: 200, Body: `{"raw":"eA"}`}, jobs.ClassTransient, "noMessage"},
+		{"an empty message", fault.Fault{Status: 200, Body: `{"id":"ID"}`}, "", ""},
+		{"empty answer", fault.Fault{Status: 200, Body: " "}, jobs.ClassTransient, "badJSON"},
+		{"another message", fault.Fault{Status: 200, Body: `{"id":"other","raw":"eA"}`}, jobs.ClassTransient, "wrongID"},
+		{"no raw", fault.Fault{Status: 200, Body: `{"id":"ID","sizeEstimate":9}`}, jobs.ClassTransient, "badRaw"},
+		{"raw that is no base64", fault.Fault{Status: 200, Body: `{"id":"ID","raw":"!!"}`}, jobs.ClassTransient, "badRaw"},
+		{"a field of another kind", fault.Fault{Status: 200, Body: `{"historyId":"99999999999999999999999"}`}, jobs.ClassTransient, "noMessage"},
+		{"an id that cannot be read", fault.Fault{Status: 200, Body: `{"id":["ID"],"raw":"eA"}`}, jobs.ClassItem, "field id cannot be read: it is a list"},
+		{"a raw that cannot be read", fault.Fault{Status: 200, Body: `{"id":"ID","raw":{}}`}, jobs.ClassItem, "field raw cannot be read: it is an object"},
+		{"a size that cannot be read, and no raw", fault.Fault{Status: 200, Body: `{"id":"ID","sizeEstimate":"big"}`}, jobs.ClassTransient, "badRaw"},
+		{"odd numbers beside a raw", fault.Fault{Status: 200, Body: `{"id":"ID","historyId":[],"internalDate":{},"sizeEstimate":"big","labelIds":{},"raw":"eA"}`}, "", ""},
+		{"null", fault.Fault{Status: 200, Body: `null`}, jobs.ClassTransient, "badJSON"},
+		{"a list", fault.Fault{Status: 200, Body: `[]`}, jobs.ClassTransient, "badJSON"},
+		{"gone", fault.Fault{Reason: "notFound"}, jobs.ClassGone, "notFound"},
+		{"quota", fault.Fault{Reason: "rateLimitExceeded"}, jobs.ClassQuota, "rateLimitExceeded"},
+		{"scope", fault.Fault{Reason: "insufficientPermissions"}, jobs.ClassAccount, "insufficientPermissions"},
+		{"API off", fault.Fault{Reason: "accessNotConfigured"}, jobs.ClassProject, "accessNotConfigured"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fake, box, url := newFake(t, fakegoogle.Options{})

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/gmail"
 	"headroom/jobs"
 	"headroom/quota"
 	"headroom/quota/price"
@@ -110,7 +111,7 @@ func newTestGoogle(t *testing.T, o Options) *Google {
 }
 
 // newFake is a fake Google with one mailbox, and its URL.
-func newFake(t *testing.T, o fakegoogle.Options) (*fakegoogle.Server, *fakegoogle.Mailbox, string) {
+func newFake(t *testing.T, o fakegoogle.Options) (*fakegoogle.Server, *gmail.Mailbox, string) {
 	t.Helper()
 	if o.Scale == 0 {
 		o.Scale = 10

@@ -22,6 +22,9 @@ import (
 	"golang.org/x/oauth2"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/gmail"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 )
 
@@ -58,7 +61,7 @@ func writeKey(t *testing.T, url string, change func(map[string]string)) string {
 }
 
 // newDelegated is a mailbox read with a service account's tokens.
-func newDelegated(t *testing.T) (*fakegoogle.Server, *fakegoogle.Mailbox, *Mailbox) {
+func newDelegated(t *testing.T) (*fakegoogle.Server, *gmail.Mailbox, *Mailbox) {
 	t.Helper()
 	fake, box, url := newFake(t, fakegoogle.Options{})
 	g := newTestGoogle(t, Options{Endpoint: url, Projects: map[string]Project{project: {Credentials: writeKey(t, url, nil)}}})
@@ -72,7 +75,7 @@ func TestManyCallsShareOneToken(t *testing.T) {
 	m.caller.MaxWait = 10 * time.Second // for a place: ten calls may be in flight at once
 	fifty := func(when string, wantTokens int64) (refused int64) {
 		t.Helper()
-		before := fake.Activity(fakegoogle.Filter{User: ann.Email})
+		before := fake.Activity(meter.Filter{User: ann.Email})
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
@@ -82,7 +85,7 @@ func TestManyCallsShareOneToken(t *testing.T) {
 			})
 		}
 		all.Wait()
-		after := fake.Activity(fakegoogle.Filter{User: ann.Email})
+		after := fake.Activity(meter.Filter{User: ann.Email})
 		if tokens, calls := fake.Meter().TokenCalls[ann.Email], after.Statuses[http.StatusOK]-before.Statuses[http.StatusOK]; tokens != wantTokens || calls != 50 {
 			t.Errorf("%s: %d tokens fetched, %d calls answered; want %d and 50", when, tokens, calls, wantTokens)
 		}
@@ -111,7 +114,7 @@ func TestARefusedTokenIsReplacedOnce(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fake, _, m := newDelegated(t)
-			if err := fake.AddFault(fakegoogle.Fault{Method: "gmail.users.getProfile", Reason: "authError", From: 1, Count: tt.refusals}); err != nil {
+			if err := fake.AddFault(fault.Fault{Method: "gmail.users.getProfile", Reason: "authError", From: 1, Count: tt.refusals}); err != nil {
 				t.Fatal(err)
 			}
 			_, err := m.Profile(t.Context())
@@ -135,23 +138,23 @@ func TestARefusedTokenIsReplacedOnce(t *testing.T) {
 func TestTheTokenEndpointsAnswersHaveTheirClass(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		fault  fakegoogle.Fault
+		fault  fault.Fault
 		class  jobs.Class
 		reason string
 		says   string
 	}{
-		{"revoked", fakegoogle.Fault{Reason: "invalid_grant"}, jobs.ClassAccount, "invalid_grant", "suspended"},
-		{"clock or key wrong", fakegoogle.Fault{Reason: "invalid_grant", Message: "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."}, jobs.ClassProject, "invalid_grant", "clock"},
-		{"not delegated", fakegoogle.Fault{Reason: "unauthorized_client"}, jobs.ClassProject, "unauthorized_client", "domain-wide delegation"},
-		{"policy", fakegoogle.Fault{Reason: "admin_policy_enforced"}, jobs.ClassAccount, "admin_policy_enforced", "administrators"},
-		{"unknown code", fakegoogle.Fault{Reason: "deleted_client"}, jobs.ClassProject, "deleted_client", "credentials"},
-		{"passing code", fakegoogle.Fault{Reason: "temporarily_unavailable"}, jobs.ClassTransient, "temporarily_unavailable", ""},
-		{"code with a server fault", fakegoogle.Fault{Reason: "invalid_grant", Status: 503}, jobs.ClassTransient, "tokenEndpoint", "503"},
-		{"too many requests", fakegoogle.Fault{Status: 429, Body: `{"error":"rate_limit_exceeded","error_description":"Rate limit exceeded."}`}, jobs.ClassQuota, "tokenEndpoint", "429"},
-		{"a quota answer of the API's kind", fakegoogle.Fault{Status: 403, Body: `{"error":{"code":403,"message":"Quota exceeded","errors":[{"reason":"rateLimitExceeded","domain":"usageLimits"}]}}`}, jobs.ClassQuota, "rateLimitExceeded", "for quota"},
-		{"error page", fakegoogle.Fault{Status: 403, HTML: true}, jobs.ClassTransient, "tokenEndpoint", "403"},
-		{"reset", fakegoogle.Fault{Close: true}, jobs.ClassTransient, "tokenEndpoint", ""},
-		{"no token in it", fakegoogle.Fault{Status: 200, Body: "{}"}, jobs.ClassTransient, "tokenEndpoint", "no access token"},
+		{"revoked", fault.Fault{Reason: "invalid_grant"}, jobs.ClassAccount, "invalid_grant", "suspended"},
+		{"clock or key wrong", fault.Fault{Reason: "invalid_grant", Message: "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."}, jobs.ClassProject, "invalid_grant", "clock"},
+		{"not delegated", fault.Fault{Reason: "unauthorized_client"}, jobs.ClassProject, "unauthorized_client", "domain-wide delegation"},
+		{"policy", fault.Fault{Reason: "admin_policy_enforced"}, jobs.ClassAccount, "admin_policy_enforced", "administrators"},
+		{"unknown code", fault.Fault{Reason: "deleted_client"}, jobs.ClassProject, "deleted_client", "credentials"},
+		{"passing code", fault.Fault{Reason: "temporarily_unavailable"}, jobs.ClassTransient, "temporarily_unavailable", ""},
+		{"code with a server fault", fault.Fault{Reason: "invalid_grant", Status: 503}, jobs.ClassTransient, "tokenEndpoint", "503"},
+		{"too many requests", fault.Fault{Status: 429, Body: `{"error":"rate_limit_exceeded","error_description":"Rate limit exceeded."}`}, jobs.ClassQuota, "tokenEndpoint", "429"},
+		{"a quota answer of the API's kind", fault.Fault{Status: 403, Body: `{"error":{"code":403,"message":"Quota exceeded","errors":[{"reason":"rateLimitExceeded","domain":"usageLimits"}]}}`}, jobs.ClassQuota, "rateLimitExceeded", "for quota"},
+		{"error page", fault.Fault{Status: 403, HTML: true}, jobs.ClassTransient, "tokenEndpoint", "403"},
+		{"reset", fault.Fault{Close: true}, jobs.ClassTransient, "tokenEndpoint", ""},
+		{"no token in it", fault.Fault{Status: 200, Body: "{}"}, jobs.ClassTransient, "tokenEndpoint", "no access token"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fake, _, m := newDelegated(t)
@@ -244,7 +247,7 @@ func TestWaitingForATokenEndsWithTheContext(t *testing.T) {
 
 func TestAHangingTokenEndpointIsCutOff(t *testing.T) {
 	fake, _, m := newDelegated(t)
-	if err := fake.AddFault(fakegoogle.Fault{Method: "token", Hang: true}); err != nil {
+	if err := fake.AddFault(fault.Fault{Method: "token", Hang: true}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/gmail"
 	"headroom/internal/lab/localredis"
 	"headroom/internal/push"
 	"headroom/internal/store/sqlite"
@@ -33,7 +34,7 @@ const ann = "ann@example.com"
 type rig struct {
 	t        *testing.T
 	fake     *fakegoogle.Server
-	push     fakegoogle.Push
+	push     gmail.Push
 	store    *sqlite.Store
 	redis    *redis.Client
 	handler  *push.Handler
@@ -42,7 +43,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, registry: prometheus.NewRegistry(), push: fakegoogle.Push{
+	r := &rig{t: t, registry: prometheus.NewRegistry(), push: gmail.Push{
 		Audience: "https://headroom.example.com/push/gmail", ServiceAccount: "push@p.iam.gserviceaccount.com",
 		Subscription: "projects/p/subscriptions/mail",
 	}}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -118,7 +119,7 @@ func backfill(ctx context.Context, o Options) (Figures, error) {
 }
 
 // meters are the ways in which the fake may count.
-var meters = []string{fakegoogle.MeterFixed, fakegoogle.MeterSliding, fakegoogle.MeterBucket}
+var meters = []string{meter.Fixed, meter.Sliding, meter.Bucket}
 
 // A crawl is backfills of some mailboxes at once, under one meter.
 type crawl struct {
@@ -178,7 +179,7 @@ func (c crawl) tell(_ time.Time, all []jobs.Job) {
 }
 
 // report adds what became of the backfills to the figures.
-func (c crawl) report(done []jobs.Job, people *people, meter fakegoogle.Report) {
+func (c crawl) report(done []jobs.Job, people *people, meter meter.Report) {
 	f := c.figures
 	f.Messages += int64(c.mailboxes * c.messages)
 	f.Refused += meter.Refused()

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 )
 
@@ -207,7 +208,7 @@ func (c calendarsRun) report(ctx context.Context, s *site, f *CalendarsFigures) 
 	for _, one := range diaries.Calendars {
 		f.ListCalls += one.CallsByMethod["calendar.events.list"] + one.CallsByMethod["calendar.calendarList.list"]
 	}
-	for a := range s.fake.Select(fakegoogle.Filter{}) {
+	for a := range s.fake.Select(meter.Filter{}) {
 		if a.Method == "gmail.users.history.list" {
 			f.MailSyncs++
 		}

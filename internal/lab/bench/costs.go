@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 )
 
@@ -159,7 +160,7 @@ func (c costsRun) measure(ctx context.Context, o Options, starting *semaphore.We
 	release := sync.OnceFunc(func() { starting.Release(1) })
 	defer release()
 	all := 1.0
-	set := siteSettings{prices: c.prices, meter: fakegoogle.MeterSliding, scale: c.scale, limit: c.limit, ceiling: &all, redisURL: redisURL, folder: folder}
+	set := siteSettings{prices: c.prices, meter: meter.Sliding, scale: c.scale, limit: c.limit, ceiling: &all, redisURL: redisURL, folder: folder}
 	fill := func(fake *fakegoogle.Server) error {
 		return fake.Load(costsUser, fmt.Sprintf("generate:%d", c.messages))
 	}
@@ -213,7 +214,7 @@ func (c costsRun) report(fake *fakegoogle.Server, job jobs.Job) CostsReport {
 		Brought: c.brought(job), Limit: user.Limit, Least: c.least, Most: round(c.most), Refused: user.Refused,
 	}
 	var first, last time.Time
-	for call := range fake.Select(fakegoogle.Filter{User: costsUser}) {
+	for call := range fake.Select(meter.Filter{User: costsUser}) {
 		if c.format == jobs.FormatMetadataFirst && call.Format == string(jobs.FormatRaw) { // of the second pass
 			break
 		}

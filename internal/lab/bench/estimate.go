@@ -8,6 +8,7 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 )
 
@@ -111,7 +112,7 @@ func estimate(ctx context.Context, o Options) (Figures, error) {
 	lists := pricedLists
 	for i, list := range lists {
 		p := pricing{
-			siteSettings: siteSettings{prices: list.prices, meter: fakegoogle.MeterSliding, scale: pricedScale,
+			siteSettings: siteSettings{prices: list.prices, meter: meter.Sliding, scale: pricedScale,
 				limit: list.limit, redisURL: redisURL, folder: folder},
 			mailboxes: pricedMailboxes(1), figures: f,
 			told: func(done float64) {

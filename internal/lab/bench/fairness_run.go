@@ -13,6 +13,7 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 )
 
@@ -134,14 +135,14 @@ type crowdWatch struct {
 	fake    *fakegoogle.Server
 	began   time.Time
 
-	came   time.Time         // when the small tenants did
-	before fakegoogle.Report // what was spent then
-	grown  time.Time         // when the large tenant last stored something
-	stored int64             // by it
+	came   time.Time    // when the small tenants did
+	before meter.Report // what was spent then
+	grown  time.Time    // when the large tenant last stored something
+	stored int64        // by it
 
 	jobs    []jobs.Job
-	first   time.Time         // when the first small tenant was done
-	after   fakegoogle.Report // what was spent then
+	first   time.Time    // when the first small tenant was done
+	after   meter.Report // what was spent then
 	stalled time.Duration
 	most    int
 	wrong   error

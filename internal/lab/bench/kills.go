@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"headroom/internal/app"
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/internal/lab/localredis"
 	"headroom/internal/redisconn"
 	"headroom/jobs"
@@ -108,7 +108,7 @@ func kills(ctx context.Context, o Options) (_ Figures, err error) {
 	defer stop()
 
 	m := massacre{
-		siteSettings: siteSettings{prices: killsPrices, meter: fakegoogle.MeterSliding, scale: killsScale,
+		siteSettings: siteSettings{prices: killsPrices, meter: meter.Sliding, scale: killsScale,
 			roles: []app.Role{app.RoleScheduler}, redisURL: redisURL, folder: folder},
 		mailboxes: killsMailboxes, messages: killsMessages, workers: killsWorkers,
 		kills: killsOfWorkers, every: killsEvery, redis: redis, figures: &KillsFigures{Bench: "kills"},

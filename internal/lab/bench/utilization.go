@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 )
 
 const utilizationBound = 8 * time.Minute
@@ -70,7 +70,7 @@ func utilizationBacklogs() []backlog {
 		{prices: "gmail-2026-05", cost: 20, limit: 2400, messages: 560},
 		{prices: "gmail-2026-10", cost: 60, limit: 6000, messages: 465},
 	} {
-		for _, meter := range fakegoogle.Meters() {
+		for _, meter := range meter.Algorithms() {
 			b := list
 			b.meter, b.scale, b.jitter, b.guard, b.ceiling, b.accounts = meter, 10, 80*time.Millisecond, true, 0.8, 1
 			all = append(all, b)

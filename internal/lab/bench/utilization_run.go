@@ -16,6 +16,7 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -149,7 +150,7 @@ func (b backlog) untilDone(ctx context.Context, process *app.App, told func(stor
 	}
 }
 
-func (b backlog) report(done []jobs.Job, meter fakegoogle.Report) BacklogReport {
+func (b backlog) report(done []jobs.Job, meter meter.Report) BacklogReport {
 	r := BacklogReport{
 		Prices: b.prices, Cost: b.cost, Meter: b.meter, Scale: b.scale, Guard: b.guard,
 		JitterMS: round(b.jitter.Seconds() * 1000), Limit: b.limit, Ceiling: b.ceiling,

@@ -11,6 +11,7 @@ import (
 
 	"headroom/internal/lab/demo"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/internal/term"
 )
 
@@ -98,7 +99,7 @@ usage, 130 interrupted.`,
 	f.IntVar(&o.Scale, "scale", 10, "let quota time run `N` times faster, from 1 to 100")
 	f.StringVar(&o.Meter, "meter", fakegoogle.DefaultMeter, "how Google refuses: fixed, anchored, sliding or bucket")
 	f.StringVar(&o.Redis, "redis", "", "use the Redis at `URL` and leave nothing in it (default an embedded one)")
-	offerMeters(cmd, fakegoogle.Meters())
+	offerMeters(cmd, meter.Algorithms())
 	f.BoolVar(&o.Keep, "keep", false, "keep the folder with the stored messages")
 	return cmd
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/internal/term"
 )
 
@@ -23,8 +25,8 @@ type fakeStarted struct {
 	Mailboxes []string `json:"mailboxes"`
 	// Calendars are accounts with calendars, and Problems is what of their files was
 	// not read as it stands.
-	Calendars []string                     `json:"calendars,omitempty"`
-	Problems  []fakegoogle.CalendarProblem `json:"problems,omitempty"`
+	Calendars []string           `json:"calendars,omitempty"`
+	Problems  []calendar.Problem `json:"problems,omitempty"`
 }
 
 func newFakeGoogle(r Root) *cobra.Command {
@@ -100,7 +102,7 @@ Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage.`,
 	f.IntVar(&o.InFlightLimit, "in-flight-limit", fakegoogle.DefaultInFlightLimit, "calls of a user at once")
 	f.Int64Var(&o.BytesPerDay, "bytes-per-day", fakegoogle.DefaultBytesPerDay, "raw bytes of messages that a user is sent in a day")
 	f.DurationVar(&o.PushBack, "push-back", 0, "refuse calls before the moment of a \"Retry after\", and move it so much later each time")
-	offerMeters(cmd, fakegoogle.Meters())
+	offerMeters(cmd, meter.Algorithms())
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of what is random")
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/gmail"
 )
 
 // dealtMessage is one message as it was put into a mailbox of the fake.
@@ -21,7 +22,7 @@ func deal(o Options) (*fakegoogle.Server, map[string]dealtMessage, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	boxes := make([]*fakegoogle.Mailbox, len(accounts))
+	boxes := make([]*gmail.Mailbox, len(accounts))
 	for i, email := range accounts {
 		boxes[i] = fake.AddMailbox(email)
 	}
@@ -34,13 +35,13 @@ func deal(o Options) (*fakegoogle.Server, map[string]dealtMessage, error) {
 	}
 	if o.Mail == "" {
 		i := 0
-		for raw := range fakegoogle.Generate(1, messagesPerAccount*len(accounts)) {
+		for raw := range gmail.Generate(1, messagesPerAccount*len(accounts)) {
 			put(i, raw)
 			i++
 		}
 		return fake, dealt, nil
 	}
-	messages, err := fakegoogle.ReadMailbox(o.Mail)
+	messages, err := gmail.ReadMailbox(o.Mail)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w; give --mbox an mbox file, or a folder of mbox and eml files", err)
 	}

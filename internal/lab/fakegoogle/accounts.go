@@ -3,31 +3,35 @@ package fakegoogle
 import (
 	"fmt"
 	"strings"
+
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/gmail"
+	"headroom/internal/lab/fakegoogle/wire"
 )
 
 // AddMailbox makes an empty mailbox, or returns the one of that address. The
 // first one made is the mailbox of calls without authorization.
-func (s *Server) AddMailbox(email string) *Mailbox {
+func (s *Server) AddMailbox(email string) *gmail.Mailbox {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := mailboxKey(email)
+	key := wire.AddressKey(email)
 	if box, ok := s.mailboxes[key]; ok {
 		return box
 	}
-	box := newMailbox(email, s.publisher)
+	box := gmail.NewMailbox(email, s.publisher)
 	s.mailboxes[key] = box
 	s.inOrder = append(s.inOrder, box)
 	return box
 }
 
 // Mailbox returns the mailbox of an address in any case; nil where there is none.
-func (s *Server) Mailbox(email string) *Mailbox {
+func (s *Server) Mailbox(email string) *gmail.Mailbox {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.mailboxes[mailboxKey(email)]
+	return s.mailboxes[wire.AddressKey(email)]
 }
 
-func (s *Server) firstMailbox() *Mailbox {
+func (s *Server) firstMailbox() *gmail.Mailbox {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if len(s.inOrder) == 0 {
@@ -41,14 +45,14 @@ func (s *Server) firstMailbox() *Mailbox {
 func (s *Server) AddAlias(email, alias string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	box := s.mailboxes[mailboxKey(email)]
+	box := s.mailboxes[wire.AddressKey(email)]
 	if box == nil {
 		return fmt.Errorf("no mailbox %s", email)
 	}
-	if other := s.mailboxes[mailboxKey(alias)]; other != nil && other != box || mailboxKey(alias) == "" {
+	if other := s.mailboxes[wire.AddressKey(alias)]; other != nil && other != box || wire.AddressKey(alias) == "" {
 		return fmt.Errorf("alias %q is the address of another mailbox, or none", alias)
 	}
-	s.mailboxes[mailboxKey(alias)] = box
+	s.mailboxes[wire.AddressKey(alias)] = box
 	return nil
 }
 
@@ -61,7 +65,7 @@ func (s *Server) Load(email, spec string) error {
 	if !isAddress(email) {
 		return fmt.Errorf("load mailbox %q: an address such as ann@example.com is needed", email)
 	}
-	fill, err := ReadSpec(email, spec, s.opts.Seed)
+	fill, err := gmail.ReadSpec(email, spec, s.opts.Seed)
 	if err != nil {
 		return err
 	}
@@ -74,40 +78,40 @@ func isAddress(email string) bool {
 	return at > 0 && at < len(email)-1
 }
 
-// diary returns the calendars of an account.
-func (s *Server) diary(box *Mailbox) *diary {
+// account returns the calendars of an account.
+func (s *Server) account(box *gmail.Mailbox) *calendar.Account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := mailboxKey(box.email)
-	if s.diaries[key] == nil {
-		s.diaries[key] = newDiary(box.email, s.channels)
+	key := wire.AddressKey(box.Email())
+	if s.calendars[key] == nil {
+		s.calendars[key] = calendar.NewAccount(box.Email(), s.channels)
 	}
-	return s.diaries[key]
+	return s.calendars[key]
 }
 
 // AddCalendar makes an empty calendar of an account, and the account if need be,
 // or returns the one of that id.
-func (s *Server) AddCalendar(email string, info CalendarInfo) (*Calendar, error) {
-	return s.diary(s.AddMailbox(email)).Add(info)
+func (s *Server) AddCalendar(email string, info calendar.Info) (*calendar.Calendar, error) {
+	return s.account(s.AddMailbox(email)).Add(info)
 }
 
 // Calendar returns a calendar of an account by its id or as "primary"; nil where
 // there is none.
-func (s *Server) Calendar(email, id string) *Calendar {
+func (s *Server) Calendar(email, id string) *calendar.Calendar {
 	box := s.Mailbox(email)
 	if box == nil {
 		return nil
 	}
-	return s.diary(box).Calendar(id)
+	return s.account(box).Calendar(id)
 }
 
 // Calendars returns the calendars of an account in the order of its list.
-func (s *Server) Calendars(email string) []*Calendar {
+func (s *Server) Calendars(email string) []*calendar.Calendar {
 	box := s.Mailbox(email)
 	if box == nil {
 		return nil
 	}
-	return s.diary(box).Calendars()
+	return s.account(box).Calendars()
 }
 
 // LoadCalendars fills the calendars of an account, making it if need be. spec is
@@ -116,23 +120,23 @@ func (s *Server) Calendars(email string) []*Calendar {
 // name without .ics is the calendar's id, and @group.calendar.google.com after it
 // unless it has an @; primary.ics fills the primary calendar. What could not be
 // read as it stands is returned, file by file; an error means that nothing was.
-func (s *Server) LoadCalendars(email, spec string) ([]CalendarProblem, error) {
+func (s *Server) LoadCalendars(email, spec string) ([]calendar.Problem, error) {
 	if !isAddress(email) {
 		return nil, fmt.Errorf("load calendars of %q: an address such as ann@example.com is needed", email)
 	}
-	return s.diary(s.AddMailbox(email)).Load(spec, s.opts.Seed)
+	return s.account(s.AddMailbox(email)).Load(spec, s.opts.Seed)
 }
 
 // ExpireListTokens is [Calendar.ExpireTokens] for the list of an account's calendars.
 func (s *Server) ExpireListTokens(email string, always bool) {
-	s.diary(s.AddMailbox(email)).ExpireListTokens(always)
+	s.account(s.AddMailbox(email)).ExpireListTokens(always)
 }
 
-// SetNotifyHabits changes how channels tell of what happens from now on.
-func (s *Server) SetNotifyHabits(h NotifyHabits) error { return s.channels.setHabits(h) }
+// SetNotifyProfile changes how channels tell of what happens from now on.
+func (s *Server) SetNotifyProfile(h calendar.NotifyProfile) error { return s.channels.SetProfile(h) }
 
 // CloseChannels lets every channel lapse without a word, as expiry does.
-func (s *Server) CloseChannels() { s.channels.lapse() }
+func (s *Server) CloseChannels() { s.channels.Lapse() }
 
 // Notifications says which channels are open and what they were told.
-func (s *Server) Notifications() NotifyReport { return s.channels.report() }
+func (s *Server) Notifications() calendar.NotifyReport { return s.channels.Report() }

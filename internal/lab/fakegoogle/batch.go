@@ -9,6 +9,9 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/wire"
 )
 
 // A batchEndpoint is where one API takes batches.
@@ -32,11 +35,11 @@ func batchEndpointOf(r *http.Request) (batchEndpoint, bool) {
 // and answered by itself. All of them reach the meter before one is answered, as
 // they do where they run at the same time: a batch of n is n calls in flight.
 func (s *Server) serveBatch(w http.ResponseWriter, r *http.Request, endpoint batchEndpoint) {
-	pause(s.life, s.jitter(), nil)
+	wire.Pause(s.life, s.jitter(), nil)
 	parts, err := readBatch(w, r, endpoint.most)
 	if err != nil {
-		answer := renderError(r, badRequest("Failed to parse batch request, error: "+err.Error())) // unverified
-		_ = answer.send(w)
+		answer := wire.RenderError(r, wire.BadRequest("Failed to parse batch request, error: "+err.Error())) // unverified
+		_ = answer.Send(w)
 		return
 	}
 	var group sync.WaitGroup
@@ -47,7 +50,7 @@ func (s *Server) serveBatch(w http.ResponseWriter, r *http.Request, endpoint bat
 		}
 		v, refusal := s.admit(part.request)
 		if refusal != nil {
-			_ = refusal.send(&part.answer) // a partWriter does not fail
+			_ = refusal.Send(&part.answer) // a partWriter does not fail
 			continue
 		}
 		finish = append(finish, func() { s.finishPart(part, v) })
@@ -61,11 +64,11 @@ func (s *Server) serveBatch(w http.ResponseWriter, r *http.Request, endpoint bat
 	answer, undo := batchAnswer(parts)
 	if answer == nil {
 		undo()
-		reset(w)
+		fault.Reset(w)
 		return
 	}
-	answer.compress(r)
-	if answer.send(w) != nil {
+	answer.Compress(r)
+	if answer.Send(w) != nil {
 		undo()
 	}
 }
@@ -93,7 +96,7 @@ func (s *Server) shuffle(parts []*batchPart) {
 
 // batchAnswer puts the parts' answers into one; nil if a fault cut the
 // connection. undo takes back what was counted as delivered.
-func batchAnswer(parts []*batchPart) (answer *reply, undo func()) {
+func batchAnswer(parts []*batchPart) (answer *wire.Reply, undo func()) {
 	undo = func() {
 		for _, part := range parts {
 			if part.undo != nil {
@@ -122,5 +125,5 @@ func batchAnswer(parts []*batchPart) (answer *reply, undo func()) {
 		fmt.Fprintf(out, "\r\n%s\r\n", part.answer.body.Bytes())
 	}
 	_ = m.Close()
-	return &reply{status: http.StatusOK, contentType: "multipart/mixed; boundary=" + m.Boundary(), body: body.Bytes()}, undo
+	return &wire.Reply{Status: http.StatusOK, ContentType: "multipart/mixed; boundary=" + m.Boundary(), Body: body.Bytes()}, undo
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/meter"
 )
 
 // inBatch is one call of a batch: its id, and its request with headers.
@@ -157,7 +159,7 @@ func TestBatchIsRefusedCallByCall(t *testing.T) {
 		}
 	}
 	user := server.Meter().User(ann)
-	if user.Units != 160 || user.UnitsAdmitted != 100 || user.Refusals[fakegoogle.RefusedUserUnits] != 3 || user.Fetches != 5 || user.Refetched != 4 {
+	if user.Units != 160 || user.UnitsAdmitted != 100 || user.Refusals[meter.RefusedUserUnits] != 3 || user.Fetches != 5 || user.Refetched != 4 {
 		t.Errorf("meter = %+v", user)
 	}
 }
@@ -174,7 +176,7 @@ func TestBatchIsAsManyCallsInFlight(t *testing.T) {
 	if got := statuses(answers); got[200] != 20 || got[429] != 20 {
 		t.Errorf("answers = %v, want 20 of each", got)
 	}
-	if user := server.Meter().User(ann); user.MostInFlight != 21 || user.Refusals[fakegoogle.RefusedConcurrency] != 20 {
+	if user := server.Meter().User(ann); user.MostInFlight != 21 || user.Refusals[meter.RefusedConcurrency] != 20 {
 		t.Errorf("meter = %+v", user)
 	}
 	if answers, _ := batch(t, url+"/batch", ann, gets(id, 20)...); statuses(answers)[200] != 20 {
@@ -216,13 +218,13 @@ func TestBatchOfCalendarReachesCalendarOnly(t *testing.T) {
 func TestBatchFaults(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	id := server.AddMailbox(ann).Add(mail(1))
-	addFault(t, server, fakegoogle.Fault{Nth: 2, Status: 503})
+	addFault(t, server, fault.Fault{Nth: 2, Status: 503})
 	answers, _ := batch(t, url+"/batch", ann, gets(id, 3)...)
 	if answers["0"].status != 200 || answers["1"].status != 503 || answers["2"].status != 200 {
 		t.Errorf("answers = %v, want 503 for the second call only", statuses(answers))
 	}
 	fetches := server.Meter().User(ann).Fetches
-	for _, f := range []fakegoogle.Fault{{Nth: 2, Close: true}, {Nth: 3, Truncate: true}} {
+	for _, f := range []fault.Fault{{Nth: 2, Close: true}, {Nth: 3, Truncate: true}} {
 		server.ClearFaults()
 		addFault(t, server, f)
 		if resp, _, err := postBatch(t, url+"/batch", ann, gets(id, 3)...); err == nil {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/api/option"
 
 	"headroom/internal/lab/fakegoogle"
+	fakecalendar "headroom/internal/lab/fakegoogle/calendar"
 )
 
 // calendarClient is Google's own client, pointed at the fake.
@@ -25,13 +26,13 @@ func calendarClient(t *testing.T, url, token string) *calendar.Service {
 }
 
 // at is a moment in Berlin's time.
-func at(text string) *fakegoogle.EventTime {
-	return &fakegoogle.EventTime{DateTime: text, TimeZone: "Europe/Berlin"}
+func at(text string) *fakecalendar.EventTime {
+	return &fakecalendar.EventTime{DateTime: text, TimeZone: "Europe/Berlin"}
 }
 
 // meeting is an hour from then on, every day so often if times is not 0.
-func meeting(summary, start string, times int) fakegoogle.Event {
-	e := fakegoogle.Event{Summary: summary, Start: at(start)}
+func meeting(summary, start string, times int) fakecalendar.Event {
+	e := fakecalendar.Event{Summary: summary, Start: at(start)}
 	begin, _ := time.Parse("2006-01-02T15:04:05", start)
 	e.End = at(begin.Add(time.Hour).Format("2006-01-02T15:04:05"))
 	if times > 0 {
@@ -41,16 +42,16 @@ func meeting(summary, start string, times int) fakegoogle.Event {
 }
 
 // primary makes the primary calendar of ann.
-func primary(t *testing.T, server *fakegoogle.Server) *fakegoogle.Calendar {
+func primary(t *testing.T, server *fakegoogle.Server) *fakecalendar.Calendar {
 	t.Helper()
-	c, err := server.AddCalendar(ann, fakegoogle.CalendarInfo{ID: ann})
+	c, err := server.AddCalendar(ann, fakecalendar.Info{ID: ann})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func mustAdd(t *testing.T, c *fakegoogle.Calendar, e fakegoogle.Event) fakegoogle.Event {
+func mustAdd(t *testing.T, c *fakecalendar.Calendar, e fakecalendar.Event) fakecalendar.Event {
 	t.Helper()
 	added, err := c.Add(e)
 	if err != nil {
@@ -91,7 +92,7 @@ func wantReason(t *testing.T, what string, err error, code int, reason string) {
 func TestEventsAreListedInPagesAndThenByChanges(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	c := primary(t, server)
-	var series fakegoogle.Event
+	var series fakecalendar.Event
 	for i := range 12 {
 		series = mustAdd(t, c, meeting(fmt.Sprint(i), "2026-03-02T09:00:00", i))
 	}
@@ -208,7 +209,7 @@ func TestTokensDie(t *testing.T) {
 	}
 
 	old = token()
-	if err := c.SetAccess(fakegoogle.AccessReader); err != nil {
+	if err := c.SetAccess(fakecalendar.AccessReader); err != nil {
 		t.Fatal(err)
 	}
 	_, err = events.List("primary").SyncToken(old).Do()
@@ -245,7 +246,7 @@ func TestTheListOfCalendarsIsIncrementalToo(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	primary(t, server)
 	const odd = "en.usa#holiday@group.v.calendar.google.com"
-	holidays, err := server.AddCalendar(ann, fakegoogle.CalendarInfo{ID: odd, TimeZone: "America/New_York"})
+	holidays, err := server.AddCalendar(ann, fakecalendar.Info{ID: odd, TimeZone: "America/New_York"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestTheListOfCalendarsIsIncrementalToo(t *testing.T) {
 		access string
 		code   int
 		reason string
-	}{{fakegoogle.AccessMissing, 404, "notFound"}, {fakegoogle.AccessDenied, 403, "forbidden"}, {fakegoogle.AccessNone, 404, "notFound"}} {
+	}{{fakecalendar.AccessMissing, 404, "notFound"}, {fakecalendar.AccessDenied, 403, "forbidden"}, {fakecalendar.AccessNone, 404, "notFound"}} {
 		if err := holidays.SetAccess(step.access); err != nil {
 			t.Fatal(err)
 		}

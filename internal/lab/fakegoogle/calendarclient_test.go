@@ -8,13 +8,14 @@ import (
 	"google.golang.org/api/calendar/v3"
 
 	"headroom/internal/lab/fakegoogle"
+	fakecalendar "headroom/internal/lab/fakegoogle/calendar"
 )
 
 func TestFreeBusy(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	c := primary(t, server)
-	add := func(from, to string, change func(*fakegoogle.Event)) {
-		e := fakegoogle.Event{Start: at(from), End: at(to)}
+	add := func(from, to string, change func(*fakecalendar.Event)) {
+		e := fakecalendar.Event{Start: at(from), End: at(to)}
 		if change != nil {
 			change(&e)
 		}
@@ -24,20 +25,20 @@ func TestFreeBusy(t *testing.T) {
 	add("2026-03-02T09:00:00", "2026-03-02T10:00:00", nil)
 	add("2026-03-02T09:30:00", "2026-03-02T11:00:00", nil)
 	add("2026-03-02T11:00:00", "2026-03-02T11:30:00", nil) // follows at once
-	add("2026-03-02T13:00:00", "2026-03-02T14:00:00", func(e *fakegoogle.Event) { e.Transparency = "transparent" })
-	add("2026-03-02T15:00:00", "2026-03-02T16:00:00", func(e *fakegoogle.Event) {
-		e.Attendees = []fakegoogle.EventAttendee{{Email: ann, Self: true, ResponseStatus: "declined"}}
+	add("2026-03-02T13:00:00", "2026-03-02T14:00:00", func(e *fakecalendar.Event) { e.Transparency = "transparent" })
+	add("2026-03-02T15:00:00", "2026-03-02T16:00:00", func(e *fakecalendar.Event) {
+		e.Attendees = []fakecalendar.EventAttendee{{Email: ann, Self: true, ResponseStatus: "declined"}}
 	})
-	add("2026-03-02T17:00:00", "2026-03-02T18:00:00", func(e *fakegoogle.Event) { e.Recurrence = []string{"RRULE:FREQ=DAILY"} })
+	add("2026-03-02T17:00:00", "2026-03-02T18:00:00", func(e *fakecalendar.Event) { e.Recurrence = []string{"RRULE:FREQ=DAILY"} })
 	add("2026-03-05T17:00:00", "2026-03-05T18:00:00", nil) // after the query
-	if _, err := server.AddCalendar(ann, fakegoogle.CalendarInfo{ID: "days"}); err != nil {
+	if _, err := server.AddCalendar(ann, fakecalendar.Info{ID: "days"}); err != nil {
 		t.Fatal(err)
 	}
-	mustAdd(t, server.Calendar(ann, "days"), fakegoogle.Event{Start: &fakegoogle.EventTime{Date: "2026-03-02"}, End: &fakegoogle.EventTime{Date: "2026-03-03"}})
-	if _, err := server.AddCalendar(ann, fakegoogle.CalendarInfo{ID: "private"}); err != nil {
+	mustAdd(t, server.Calendar(ann, "days"), fakecalendar.Event{Start: &fakecalendar.EventTime{Date: "2026-03-02"}, End: &fakecalendar.EventTime{Date: "2026-03-03"}})
+	if _, err := server.AddCalendar(ann, fakecalendar.Info{ID: "private"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Calendar(ann, "private").SetAccess(fakegoogle.AccessDenied); err != nil {
+	if err := server.Calendar(ann, "private").SetAccess(fakecalendar.AccessDenied); err != nil {
 		t.Fatal(err)
 	}
 
@@ -132,7 +133,7 @@ func TestColorsSettingsAndAccessLists(t *testing.T) {
 	}
 	_, err = service.Acl.Get("primary", "user:"+bob).Do()
 	wantReason(t, "an unknown rule", err, 404, "notFound")
-	if err := c.SetAccess(fakegoogle.AccessReader); err != nil {
+	if err := c.SetAccess(fakecalendar.AccessReader); err != nil {
 		t.Fatal(err)
 	}
 	_, err = service.Acl.List("primary").Do()

@@ -7,24 +7,27 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/wire"
 )
 
 // postCalendar does one change or a list of them, up to the first that fails.
 func (s *Server) postCalendar(w http.ResponseWriter, r *http.Request) {
-	var list []CalendarChange
+	var list []calendar.Change
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestControl))
 	if err == nil && strings.HasPrefix(strings.TrimSpace(string(body)), "[") {
-		err = decodeStrict(body, &list)
+		err = wire.DecodeStrict(body, &list)
 	} else if err == nil {
-		list = make([]CalendarChange, 1)
-		err = decodeStrict(body, &list[0])
+		list = make([]calendar.Change, 1)
+		err = wire.DecodeStrict(body, &list[0])
 	}
-	done := CalendarChanged{Events: []Event{}}
+	done := calendar.Changed{Events: []calendar.Event{}}
 	for i, change := range list {
 		if err != nil {
 			break
 		}
-		var e *Event
+		var e *calendar.Event
 		if e, err = s.ChangeCalendar(change); err != nil {
 			err = fmt.Errorf("change %d: %w", i+1, err)
 		} else if e != nil {
@@ -32,7 +35,7 @@ func (s *Server) postCalendar(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	status := http.StatusBadRequest
-	if errors.Is(err, ErrNoEvent) || errors.Is(err, errNoCalendar) {
+	if errors.Is(err, calendar.ErrNoEvent) || errors.Is(err, errNoCalendar) {
 		status = http.StatusNotFound
 	}
 	if err != nil {
@@ -46,10 +49,10 @@ var errNoCalendar = errors.New("no such calendar")
 
 // ChangeCalendar does what POST /_fake/calendar asks for. It returns the event
 // that came of it, if one did.
-func (s *Server) ChangeCalendar(change CalendarChange) (*Event, error) {
+func (s *Server) ChangeCalendar(change calendar.Change) (*calendar.Event, error) {
 	if change.Account == "" {
 		if box := s.firstMailbox(); box != nil {
-			change.Account = box.email
+			change.Account = box.Email()
 		}
 	}
 	id := change.Calendar
@@ -57,7 +60,7 @@ func (s *Server) ChangeCalendar(change CalendarChange) (*Event, error) {
 		id = "primary"
 	}
 	if change.Op == "add-calendar" {
-		_, err := s.AddCalendar(change.Account, CalendarInfo{ID: change.Calendar, Summary: change.Summary, TimeZone: change.TimeZone})
+		_, err := s.AddCalendar(change.Account, calendar.Info{ID: change.Calendar, Summary: change.Summary, TimeZone: change.TimeZone})
 		return nil, err
 	}
 	c := s.Calendar(change.Account, id)
@@ -68,7 +71,7 @@ func (s *Server) ChangeCalendar(change CalendarChange) (*Event, error) {
 		s.ExpireListTokens(change.Account, change.Always)
 		return nil, nil
 	}
-	return c.apply(change)
+	return c.Apply(change)
 }
 
 // getCalendar dumps the calendars of an account, or the one that is asked for.
@@ -84,10 +87,10 @@ func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.diary(box) // there is a primary calendar, even if nobody asked for it yet
-	answer := AccountCalendars{Account: box.email, Calendars: []CalendarState{}}
-	for _, c := range s.Calendars(box.email) {
-		if only := q.Get("calendar"); only == "" || only == c.id || only == "primary" && c.primary {
+	s.account(box) // there is a primary calendar, even if nobody asked for it yet
+	answer := calendar.AccountState{Account: box.Email(), Calendars: []calendar.State{}}
+	for _, c := range s.Calendars(box.Email()) {
+		if only := q.Get("calendar"); only == "" || only == c.Id || only == "primary" && c.Primary {
 			answer.Calendars = append(answer.Calendars, c.State())
 		}
 	}
@@ -97,15 +100,15 @@ func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request) {
 // postNotifications changes how channels tell of what happens.
 func (s *Server) postNotifications(w http.ResponseWriter, r *http.Request) {
 	var change struct {
-		NotifyHabits
+		calendar.NotifyProfile
 		CloseChannels bool `json:"close_channels"`
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestControl))
 	if err == nil {
-		err = decodeStrict(body, &change)
+		err = wire.DecodeStrict(body, &change)
 	}
 	if err == nil {
-		err = s.SetNotifyHabits(change.NotifyHabits)
+		err = s.SetNotifyProfile(change.NotifyProfile)
 	}
 	if err != nil {
 		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})

@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
 )
 
 func TestCalendarsAreChangedByHTTP(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	server.AddMailbox(ann)
 	control := url + "/_fake/calendar"
-	changed := func(body string) []fakegoogle.Event {
+	changed := func(body string) []calendar.Event {
 		t.Helper()
-		return decode[fakegoogle.CalendarChanged](t, post(t, control, body, 200)).Events
+		return decode[calendar.Changed](t, post(t, control, body, 200)).Events
 	}
 	post(t, control, `{"account":"bob@example.com","op":"expire-token"}`, 404)
 	changed(`{"account":"bob@example.com","calendar":"team@group.calendar.google.com","op":"add-calendar","time_zone":"Asia/Tokyo"}`)
@@ -32,7 +33,7 @@ func TestCalendarsAreChangedByHTTP(t *testing.T) {
 	if len(all) != 3 || all[0].Start.DateTime != "2026-03-03T12:00:00Z" || all[1].Location != "room 2" || all[1].Summary != "m" || all[2].Summary != "n" {
 		t.Fatalf("events %+v", all)
 	}
-	state := decode[fakegoogle.AccountCalendars](t, do(t, "GET", control+"?account=ann@example.com", "", 200))
+	state := decode[calendar.AccountState](t, do(t, "GET", control+"?account=ann@example.com", "", 200))
 	if len(state.Calendars) != 1 {
 		t.Fatalf("state %+v", state)
 	}
@@ -42,7 +43,7 @@ func TestCalendarsAreChangedByHTTP(t *testing.T) {
 	changed(`{"op":"delete-series","id":"` + all[2].ID + `"}`)
 	changed(`{"op":"delete","id":"` + series.ID + `"}`)
 	for _, e := range server.Calendar(ann, ann).Events() {
-		if e.Status != fakegoogle.EventCancelled {
+		if e.Status != calendar.EventCancelled {
 			t.Errorf("%s is %s", e.ID, e.Status)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
 )
 
 // writeICS puts calendars into a folder, by their files' names.
@@ -67,21 +68,21 @@ func TestEventsOfAFileAreAsGoogleHasThem(t *testing.T) {
 		t.Fatalf("%d events, want 5: %+v", len(events), events)
 	}
 	series, first, second, later, cancelled := events[0], events[1], events[2], events[3], events[4]
-	if diff := cmp.Diff(fakegoogle.Event{
+	if diff := cmp.Diff(calendar.Event{
 		Kind: series.Kind, Etag: series.Etag, ID: series.ID, Status: "confirmed", Created: series.Created, Updated: series.Updated,
 		Summary: "weekly, at nine", ICalUID: "s", Sequence: 2, EventType: "default", Reminders: series.Reminders,
-		Start:      &fakegoogle.EventTime{DateTime: "2026-03-02T09:00:00+01:00", TimeZone: "Europe/Berlin"},
-		End:        &fakegoogle.EventTime{DateTime: "2026-03-02T10:00:00+01:00", TimeZone: "Europe/Berlin"},
+		Start:      &calendar.EventTime{DateTime: "2026-03-02T09:00:00+01:00", TimeZone: "Europe/Berlin"},
+		End:        &calendar.EventTime{DateTime: "2026-03-02T10:00:00+01:00", TimeZone: "Europe/Berlin"},
 		Recurrence: []string{"RRULE:FREQ=WEEKLY", "EXDATE;TZID=Europe/Berlin:20260316T090000"},
-		Creator:    &fakegoogle.EventPerson{Email: ann, Self: true},
-		Organizer:  &fakegoogle.EventPerson{Email: "bob@example.com", DisplayName: "Bob"},
-		Attendees:  []fakegoogle.EventAttendee{{Email: "Ann@example.com", Self: true, ResponseStatus: "accepted"}},
-	}, series, cmpopts.IgnoreUnexported(fakegoogle.Event{})); diff != "" {
+		Creator:    &calendar.EventPerson{Email: ann, Self: true},
+		Organizer:  &calendar.EventPerson{Email: "bob@example.com", DisplayName: "Bob"},
+		Attendees:  []calendar.EventAttendee{{Email: "Ann@example.com", Self: true, ResponseStatus: "accepted"}},
+	}, series, cmpopts.IgnoreUnexported(calendar.Event{})); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
 	if first.ID == second.ID || first.ICalUID != "twice" || second.ICalUID != "twice" ||
-		*first.Start != (fakegoogle.EventTime{DateTime: "2026-03-02T12:00:00+01:00", TimeZone: "Europe/Berlin"}) ||
-		*second.Start != (fakegoogle.EventTime{DateTime: "2026-03-02T13:00:00+01:00", TimeZone: "UTC"}) {
+		*first.Start != (calendar.EventTime{DateTime: "2026-03-02T12:00:00+01:00", TimeZone: "Europe/Berlin"}) ||
+		*second.Start != (calendar.EventTime{DateTime: "2026-03-02T13:00:00+01:00", TimeZone: "UTC"}) {
 		t.Errorf("two of the same UID: %+v and %+v", first, second)
 	}
 	if later.ID != series.ID+"_20260309T080000Z" || later.RecurringEventID != series.ID || later.OriginalStartTime.DateTime != "2026-03-09T09:00:00+01:00" ||
@@ -92,7 +93,7 @@ func TestEventsOfAFileAreAsGoogleHasThem(t *testing.T) {
 		t.Errorf("cancelled occurrence: %+v", cancelled)
 	}
 	days := server.Calendar(ann, holidays).Events()
-	if len(days) != 2 || *days[0].End != (fakegoogle.EventTime{Date: "2026-08-13"}) || days[1].ID != days[0].ID+"_20270812" || *days[1].OriginalStartTime != (fakegoogle.EventTime{Date: "2027-08-12"}) {
+	if len(days) != 2 || *days[0].End != (calendar.EventTime{Date: "2026-08-13"}) || days[1].ID != days[0].ID+"_20270812" || *days[1].OriginalStartTime != (calendar.EventTime{Date: "2027-08-12"}) {
 		t.Errorf("days: %+v", days)
 	}
 }
@@ -143,7 +144,7 @@ func TestZonesWithACommaInTheirNameAreFound(t *testing.T) {
 		}
 		events := server.Calendar(ann, "primary").Events()
 		if len(events) != 1 || len(problems) != 0 ||
-			*events[0].Start != (fakegoogle.EventTime{DateTime: "2026-03-02T01:00:00Z", TimeZone: "Etc/GMT-8"}) ||
+			*events[0].Start != (calendar.EventTime{DateTime: "2026-03-02T01:00:00Z", TimeZone: "Etc/GMT-8"}) ||
 			!slices.Contains(events[0].Recurrence, "EXDATE;TZID=Etc/GMT-8:20260303T090000") {
 			t.Errorf("TZID=%s: %+v, problems %+v", param, events, problems)
 		}
@@ -151,7 +152,7 @@ func TestZonesWithACommaInTheirNameAreFound(t *testing.T) {
 }
 
 func TestAnUnreadableEndCostsTheEndAlone(t *testing.T) {
-	for lines, want := range map[string]fakegoogle.EventTime{
+	for lines, want := range map[string]calendar.EventTime{
 		"DTSTART:20260302T090000Z\nDTEND:soon":                       {DateTime: "2026-03-02T09:00:00Z", TimeZone: "UTC"},
 		"DTSTART:20260302T090000Z\nDTEND;TZID=UTC:20261302T090000":   {DateTime: "2026-03-02T09:00:00Z", TimeZone: "UTC"},
 		"DTSTART;VALUE=DATE:20260302\nDTEND;VALUE=DATE:2026-03-03":   {Date: "2026-03-03"},

@@ -11,6 +11,9 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/meter"
 )
 
 func TestCalendarHasMetersOfItsOwn(t *testing.T) {
@@ -34,7 +37,7 @@ func TestCalendarHasMetersOfItsOwn(t *testing.T) {
 	_, err = events.List("primary").Do(googleapi.QuotaUser("somebody"))
 	wantError(t, err, 403, "Quota exceeded for quota metric 'Queries' and limit 'Queries per minute' of service 'calendar-json.googleapis.com' for consumer 'project_number:000000000000'.", "rateLimitExceeded", "PERMISSION_DENIED")
 
-	r := decode[fakegoogle.Report](t, do(t, "GET", url+"/_fake/meter", "", 200))
+	r := decode[meter.Report](t, do(t, "GET", url+"/_fake/meter", "", 200))
 	if r.User(ann).Calls != 1 || r.Refused() != 0 {
 		t.Errorf("Gmail's meter saw %+v", r.User(ann))
 	}
@@ -42,7 +45,7 @@ func TestCalendarHasMetersOfItsOwn(t *testing.T) {
 	if u := c.User(ann); u.Calls != 4 || u.Units != 4 || u.Refused != 1 || u.Limit != 3 || u.WindowsOverLimit != 1 {
 		t.Errorf("ann: %+v", u)
 	}
-	if u := c.User("somebody"); u.Calls != 2 || u.QuotaUserCalls != 2 || u.Refusals[fakegoogle.RefusedProjectUnits] != 1 {
+	if u := c.User("somebody"); u.Calls != 2 || u.QuotaUserCalls != 2 || u.Refusals[meter.RefusedProjectUnits] != 1 {
 		t.Errorf("the quota user: %+v", u)
 	}
 	if n := c.Calendar(ann, ann); n.Calls != 6 || n.Refused != 2 || n.CallsByMethod["calendar.events.list"] != 6 || len(c.Calendars) != 1 {
@@ -52,7 +55,7 @@ func TestCalendarHasMetersOfItsOwn(t *testing.T) {
 		t.Errorf("%d refused, %d over their limit; want 2 and 2", c.Refused(), c.OverLimit())
 	}
 	calls := 0
-	for a := range server.Select(fakegoogle.Filter{User: ann, Calendar: true}) {
+	for a := range server.Select(meter.Filter{User: ann, Calendar: true}) {
 		if a.Account != ann || a.Calendar != ann || a.Status == 0 {
 			t.Errorf("arrival %+v", a)
 		}
@@ -117,23 +120,23 @@ func TestFaultsStrikeOneCalendar(t *testing.T) {
 	for range 5 {
 		mustAdd(t, c, meeting("m", "2026-03-02T09:00:00", 0))
 	}
-	other, err := server.AddCalendar(ann, fakegoogle.CalendarInfo{ID: "other@group.calendar.google.com"})
+	other, err := server.AddCalendar(ann, calendar.Info{ID: "other@group.calendar.google.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	events := calendarClient(t, url, ann).Events
-	addFault(t, server, fakegoogle.Fault{User: ann, Calendar: ann, Status: 500})
+	addFault(t, server, fault.Fault{User: ann, Calendar: ann, Status: 500})
 	_, err = events.List("primary").Do()
 	wantReason(t, "the calendar of the fault", err, 500, "backendError")
 	if _, err := events.List(other.ID()).Do(); err != nil {
 		t.Errorf("another calendar: %v", err)
 	}
-	for what, odd := range map[string]fakegoogle.Oddity{
-		"empty pages": {Page: fakegoogle.PageEmpty}, "bare pages": {Page: fakegoogle.PageBare},
-		"short pages": {PageItems: 1}, "pages that overlap": {Page: fakegoogle.PageOverlap},
+	for what, odd := range map[string]fault.Quirk{
+		"empty pages": {Page: fault.PageEmpty}, "bare pages": {Page: fault.PageBare},
+		"short pages": {PageItems: 1}, "pages that overlap": {Page: fault.PageOverlap},
 	} {
 		server.ClearFaults()
-		addFault(t, server, fakegoogle.Fault{Method: "calendar.events.list", Calendar: ann, From: 2, Count: 2, Oddity: odd})
+		addFault(t, server, fault.Fault{Method: "calendar.events.list", Calendar: ann, From: 2, Count: 2, Quirk: odd})
 		items, token, pages := syncAll(t, events.List("primary").MaxResults(2))
 		seen := map[string]bool{}
 		for _, e := range items {
@@ -144,7 +147,7 @@ func TestFaultsStrikeOneCalendar(t *testing.T) {
 		}
 	}
 	server.ClearFaults()
-	addFault(t, server, fakegoogle.Fault{Method: "calendar.events.list", Count: 1, Oddity: fakegoogle.Oddity{NextPage: fakegoogle.NextDead}})
+	addFault(t, server, fault.Fault{Method: "calendar.events.list", Count: 1, Quirk: fault.Quirk{NextPage: fault.NextDead}})
 	page, err := events.List("primary").MaxResults(2).Do()
 	if err != nil || page.NextSyncToken != "" {
 		t.Fatalf("%+v, %v", page, err)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/api/calendar/v3"
 
 	"headroom/internal/lab/fakegoogle"
+	fakecalendar "headroom/internal/lab/fakegoogle/calendar"
 )
 
 var daysOnly = strings.NewReplacer("T090000Z", "", "T235959Z", "", "T000000Z", "", "DATE:", "DATE;VALUE=DATE:")
@@ -37,12 +38,12 @@ func TestTheStartOfASeriesIsItsFirstOccurrence(t *testing.T) {
 	} {
 		for _, allDay := range []bool{false, true} {
 			server, url := start(t, fakegoogle.Options{})
-			e := fakegoogle.Event{
-				Start: &fakegoogle.EventTime{DateTime: "2026-03-02T09:00:00Z", TimeZone: "UTC"}, End: &fakegoogle.EventTime{DateTime: "2026-03-02T10:00:00Z", TimeZone: "UTC"},
+			e := fakecalendar.Event{
+				Start: &fakecalendar.EventTime{DateTime: "2026-03-02T09:00:00Z", TimeZone: "UTC"}, End: &fakecalendar.EventTime{DateTime: "2026-03-02T10:00:00Z", TimeZone: "UTC"},
 				Recurrence: test.recurrence,
 			}
 			if allDay {
-				e.Start, e.End = &fakegoogle.EventTime{Date: "2026-03-02"}, &fakegoogle.EventTime{Date: "2026-03-03"}
+				e.Start, e.End = &fakecalendar.EventTime{Date: "2026-03-02"}, &fakecalendar.EventTime{Date: "2026-03-03"}
 				e.Recurrence = nil
 				for _, line := range test.recurrence {
 					e.Recurrence = append(e.Recurrence, daysOnly.Replace(line))

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/api/calendar/v3"
 
 	"headroom/internal/lab/fakegoogle"
+	fakecalendar "headroom/internal/lab/fakegoogle/calendar"
 )
 
 // webhook takes messages of channels, and answers the first refuse with 503.
@@ -112,19 +113,19 @@ func TestChannelsMisbehaveOnDemand(t *testing.T) {
 	}
 	nextMessage(t, messages, "sync", 1)
 
-	set := func(h fakegoogle.NotifyHabits) {
+	set := func(h fakecalendar.NotifyProfile) {
 		t.Helper()
-		if err := server.SetNotifyHabits(h); err != nil {
+		if err := server.SetNotifyProfile(h); err != nil {
 			t.Fatal(err)
 		}
 		mustAdd(t, c, meeting("m", "2026-03-02T09:00:00", 0))
 	}
-	set(fakegoogle.NotifyHabits{Duplicate: true})
+	set(fakecalendar.NotifyProfile{Duplicate: true})
 	nextMessage(t, messages, "exists", 2)
 	nextMessage(t, messages, "exists", 2)
-	set(fakegoogle.NotifyHabits{Drop: true})
+	set(fakecalendar.NotifyProfile{Drop: true})
 	before := time.Now()
-	set(fakegoogle.NotifyHabits{DelayMS: 100})
+	set(fakecalendar.NotifyProfile{DelayMS: 100})
 	nextMessage(t, messages, "exists", 4)
 	if waited := time.Since(before); waited < 100*time.Millisecond {
 		t.Errorf("told after %s, want 100 ms", waited)

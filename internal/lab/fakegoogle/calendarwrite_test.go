@@ -9,6 +9,7 @@ import (
 	"google.golang.org/api/calendar/v3"
 
 	"headroom/internal/lab/fakegoogle"
+	fakecalendar "headroom/internal/lab/fakegoogle/calendar"
 )
 
 func TestPeopleEditOverTheAPI(t *testing.T) {
@@ -25,7 +26,7 @@ func TestPeopleEditOverTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The clocks change between the first and the second occurrence.
-	second := c.OccurrenceID(series.Id, fakegoogle.EventTime{DateTime: "2026-11-02T14:00:00Z"})
+	second := c.OccurrenceID(series.Id, fakecalendar.EventTime{DateTime: "2026-11-02T14:00:00Z"})
 	if e, err := events.Get("primary", second).Do(); err != nil || e.Start.DateTime != "2026-11-02T14:00:00Z" || e.Start.TimeZone != "America/New_York" {
 		t.Fatalf("second occurrence %s: %+v, %v", second, e, err)
 	}
@@ -37,7 +38,7 @@ func TestPeopleEditOverTheAPI(t *testing.T) {
 	if _, err := events.Patch("primary", second, &calendar.Event{Location: "room 2"}).Do(); err != nil {
 		t.Fatal(err)
 	}
-	if err := events.Delete("primary", c.OccurrenceID(series.Id, fakegoogle.EventTime{DateTime: "2026-11-09T14:00:00Z"})).Do(); err != nil {
+	if err := events.Delete("primary", c.OccurrenceID(series.Id, fakecalendar.EventTime{DateTime: "2026-11-09T14:00:00Z"})).Do(); err != nil {
 		t.Fatal(err)
 	}
 	changes, token, _ := syncAll(t, events.List("primary").SyncToken(token))
@@ -102,7 +103,7 @@ func TestWhatGoogleRefusesToStore(t *testing.T) {
 	patch.Header().Set("If-Match", `"another"`)
 	_, err := patch.Do()
 	wantReason(t, "changed meanwhile", err, 412, "conditionNotMet")
-	if err := c.SetAccess(fakegoogle.AccessReader); err != nil {
+	if err := c.SetAccess(fakecalendar.AccessReader); err != nil {
 		t.Fatal(err)
 	}
 	_, err = service.Events.Insert("primary", &calendar.Event{Start: nine, End: ten}).Do()
@@ -121,7 +122,7 @@ func TestASeriesIsSplitAtThisAndFollowing(t *testing.T) {
 	}
 	events := calendarClient(t, url, ann).Events
 	_, token, _ := syncAll(t, events.List("primary"))
-	created, err := c.Split(series.ID, *at("2026-03-05T09:00:00"), func(e *fakegoogle.Event) { e.Summary = "changed" })
+	created, err := c.Split(series.ID, *at("2026-03-05T09:00:00"), func(e *fakecalendar.Event) { e.Summary = "changed" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,14 +179,14 @@ func TestASeriesMayGoWithoutAWordOfItsExceptions(t *testing.T) {
 		t.Errorf("changes %+v, want the series alone", changes)
 	}
 	for _, e := range c.Events() {
-		if e.Status != fakegoogle.EventCancelled {
+		if e.Status != fakecalendar.EventCancelled {
 			t.Errorf("%s is %s", e.ID, e.Status)
 		}
 	}
-	if err := c.Cancel(moved.ID); !errors.Is(err, fakegoogle.ErrNoEvent) {
+	if err := c.Cancel(moved.ID); !errors.Is(err, fakecalendar.ErrNoEvent) {
 		t.Errorf("cancelled twice: %v", err)
 	}
-	if err := c.Delete("nothing"); !errors.Is(err, fakegoogle.ErrNoEvent) {
+	if err := c.Delete("nothing"); !errors.Is(err, fakecalendar.ErrNoEvent) {
 		t.Errorf("nothing to delete: %v", err)
 	}
 }
@@ -195,7 +196,7 @@ func TestDeletedEventsAreShownOnDemand(t *testing.T) {
 	c := primary(t, server)
 	gone := mustAdd(t, c, meeting("gone", "2026-03-02T09:00:00", 0))
 	noted := meeting("m", "2026-03-02T09:00:00", 3)
-	noted.ExtendedProperties = &fakegoogle.EventProperties{Private: map[string]string{"a": "b"}}
+	noted.ExtendedProperties = &fakecalendar.EventProperties{Private: map[string]string{"a": "b"}}
 	series := mustAdd(t, c, noted)
 	occurrence := c.OccurrenceID(series.ID, *at("2026-03-03T09:00:00"))
 	if err := errors.Join(c.Cancel(gone.ID), c.Cancel(occurrence)); err != nil {

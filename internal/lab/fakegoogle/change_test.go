@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/gmail"
 )
 
 func TestChangesMakeHistory(t *testing.T) {
@@ -55,7 +56,7 @@ func TestChangesByHTTP(t *testing.T) {
 	box := server.AddMailbox(ann)
 	first, draft := box.Add(mail(1)), box.Add(mail(2), "DRAFT")
 	before := box.HistoryID()
-	done := decode[fakegoogle.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com",
+	done := decode[gmail.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com",
 		"habits":{"page_token_uses":1,"zone":"UTC"},
 		"add":[{"size":3000,"labels":["SPAM"]}], "churn":2,
 		"trash":["`+first+`","19ffffffffffffff"], "edit_draft":[{"id":"`+draft+`","raw":"Subject: x\r\n\r\ny"}],
@@ -88,7 +89,7 @@ func TestADeletedLabelIsRefused(t *testing.T) {
 	box := server.AddMailbox(ann)
 	id := box.Add(mail(1), "INBOX", "Label_7")
 	cursor := box.HistoryID()
-	done := decode[fakegoogle.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com","delete_label":["Label_7","Label_8","INBOX"]}`, 200))
+	done := decode[gmail.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com","delete_label":["Label_7","Label_8","INBOX"]}`, 200))
 	if !slices.Equal(done.Missing, []string{"Label_8", "INBOX"}) {
 		t.Errorf("missing = %q, want the label that is none and the system's", done.Missing)
 	}
@@ -109,7 +110,7 @@ func TestAMailboxMadeAnewBeginsItsHistoryAnew(t *testing.T) {
 	box := server.AddMailbox(ann)
 	old := box.Add(mail(1))
 	cursor := box.HistoryID()
-	done := decode[fakegoogle.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com","make_anew":true,"add":[{"raw":"Subject: x\r\n\r\ny"}]}`, 200))
+	done := decode[gmail.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com","make_anew":true,"add":[{"raw":"Subject: x\r\n\r\ny"}]}`, 200))
 	if len(done.Added) != 1 || done.Added[0] == old || done.HistoryID >= cursor {
 		t.Errorf("made anew = %+v, want a new id and a history below %d", done, cursor)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"headroom/internal/lab/fakegoogle/gmail"
 )
 
 const controlPrefix = "/_fake/"
@@ -62,7 +64,7 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 }
 
 // controlMailbox finds a mailbox, or answers 404.
-func (s *Server) controlMailbox(w http.ResponseWriter, user string) (*Mailbox, bool) {
+func (s *Server) controlMailbox(w http.ResponseWriter, user string) (*gmail.Mailbox, bool) {
 	box := s.Mailbox(user)
 	if user == "" {
 		box = s.firstMailbox()

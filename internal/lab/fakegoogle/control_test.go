@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/gmail"
+	"headroom/internal/lab/fakegoogle/meter"
 )
 
 // do makes a request and returns its body, having checked its status.
@@ -53,7 +56,7 @@ func TestMeterAsJSONIsTheReport(t *testing.T) {
 	for range 2 {
 		_, _ = client(t, url, ann).Messages.List("me").Do() // the second is refused
 	}
-	got := decode[fakegoogle.Report](t, do(t, "GET", url+"/_fake/meter", "", 200))
+	got := decode[meter.Report](t, do(t, "GET", url+"/_fake/meter", "", 200))
 	if diff := cmp.Diff(server.Meter(), got); diff != "" {
 		t.Errorf("meter by HTTP differs (-Go +JSON):\n%s", diff)
 	}
@@ -61,15 +64,15 @@ func TestMeterAsJSONIsTheReport(t *testing.T) {
 		t.Errorf("report = %+v", u)
 	}
 	lines := bufio.NewScanner(strings.NewReader(string(do(t, "GET", url+"/_fake/arrivals", "", 200))))
-	var refused []fakegoogle.Refusal
+	var refused []meter.Refusal
 	for lines.Scan() {
-		a := decode[fakegoogle.Arrival](t, lines.Bytes())
+		a := decode[meter.Arrival](t, lines.Bytes())
 		if a.User != ann || a.Project != "fake-project" || a.Units != 5 || a.At.IsZero() {
 			t.Errorf("arrival = %+v", a)
 		}
 		refused = append(refused, a.Refused)
 	}
-	if len(refused) != 2 || refused[0] != "" || refused[1] != fakegoogle.RefusedUserUnits {
+	if len(refused) != 2 || refused[0] != "" || refused[1] != meter.RefusedUserUnits {
 		t.Errorf("arrivals refused: %q", refused)
 	}
 }
@@ -79,15 +82,15 @@ func TestMailboxControl(t *testing.T) {
 	box := server.AddMailbox(ann)
 	old := box.Add(mail(1), "INBOX")
 	before := box.HistoryID()
-	changed := decode[fakegoogle.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com",
+	changed := decode[gmail.MailboxChanged](t, post(t, url+"/_fake/mailbox", `{"user":"ann@example.com",
 		"add":[{"raw":"Subject: x\r\n\r\ny","labels":["UNREAD"]},{"raw_base64":"AP8K"}],
 		"relabel":[{"id":"`+old+`","add":["STARRED"],"remove":["INBOX"]}],
 		"delete":["19ffffffffffffff"]}`, 200))
 	if len(changed.Added) != 2 || len(changed.Missing) != 1 || changed.HistoryID <= before {
 		t.Fatalf("changed = %+v", changed)
 	}
-	state := decode[fakegoogle.MailboxState](t, do(t, "GET", url+"/_fake/mailbox?user=ann@example.com", "", 200))
-	want := []fakegoogle.MessageInfo{
+	state := decode[gmail.MailboxState](t, do(t, "GET", url+"/_fake/mailbox?user=ann@example.com", "", 200))
+	want := []gmail.MessageInfo{
 		{ID: changed.Added[1], SHA256: hash([]byte{0, 255, 10}), Size: 3, Labels: []string{"INBOX"}},
 		{ID: changed.Added[0], SHA256: hash([]byte("Subject: x\r\n\r\ny")), Size: 15, Labels: []string{"UNREAD"}},
 		{ID: old, SHA256: hash(mail(1)), Size: len(mail(1)), Labels: []string{"STARRED"}},
@@ -114,7 +117,7 @@ func TestFaultControl(t *testing.T) {
 	post(t, url+"/_fake/faults", `[{"status":500,"count":1,"method":"gmail.users.labels.list"},{"delay_ms":1}]`, 200)
 	_, err := client(t, url, ann).GetProfile("me").Do()
 	wantError(t, err, 503, "Backend Error", "backendError", "UNAVAILABLE")
-	states := decode[[]fakegoogle.FaultState](t, do(t, "GET", url+"/_fake/faults", "", 200))
+	states := decode[[]fault.State](t, do(t, "GET", url+"/_fake/faults", "", 200))
 	if len(states) != 3 || states[0].Applied != 1 || states[0].Seen != 1 || states[1].Seen != 0 {
 		t.Errorf("faults = %+v", states)
 	}

@@ -11,10 +11,12 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/meter"
 )
 
 // refusal returns the error of one call under one fault.
-func refusal(t *testing.T, f fakegoogle.Fault) *googleapi.Error {
+func refusal(t *testing.T, f fault.Fault) *googleapi.Error {
 	t.Helper()
 	server, url := start(t, fakegoogle.Options{})
 	server.AddMailbox(ann)
@@ -34,29 +36,29 @@ func TestRefusalsThatNameAMoment(t *testing.T) {
 	}
 	const hours = 10_800_000
 
-	failure := refusal(t, fakegoogle.Fault{Status: 403, RetryAfterMS: hours})
+	failure := refusal(t, fault.Fault{Status: 403, RetryAfterMS: hours})
 	text, found := strings.CutPrefix(failure.Message, "User-rate limit exceeded.  Retry after ")
 	at, err := time.Parse("2006-01-02T15:04:05.000Z", text)
 	if !found || err != nil || !near(at, 3*time.Hour) || failure.Code != 403 || failure.Errors[0].Reason != "rateLimitExceeded" {
 		t.Errorf("as text: %d %q", failure.Code, failure.Message)
 	}
-	failure = refusal(t, fakegoogle.Fault{Reason: "userRateLimitExceeded", RetryAfterMS: -hours})
+	failure = refusal(t, fault.Fault{Reason: "userRateLimitExceeded", RetryAfterMS: -hours})
 	text, _ = strings.CutPrefix(failure.Message, "User-rate limit exceeded.  Retry after ")
 	if at, err = time.Parse("2006-01-02T15:04:05.000Z", text); err != nil || !near(at, -3*time.Hour) {
 		t.Errorf("as text, gone by: %q", failure.Message)
 	}
-	failure = refusal(t, fakegoogle.Fault{Status: 429, RetryAfterMS: 1_500, RetryAs: fakegoogle.RetryAsSeconds})
+	failure = refusal(t, fault.Fault{Status: 429, RetryAfterMS: 1_500, RetryAs: fault.RetryAsSeconds})
 	if got := failure.Header.Get("Retry-After"); got != "2" || failure.Message != "Rate Limit Exceeded" {
 		t.Errorf("as seconds: Retry-After %q, message %q; want 2 and the reason's own", got, failure.Message)
 	}
-	failure = refusal(t, fakegoogle.Fault{Status: 429, HTML: true, RetryAfterMS: hours, RetryAs: fakegoogle.RetryAsDate})
+	failure = refusal(t, fault.Fault{Status: 429, HTML: true, RetryAfterMS: hours, RetryAs: fault.RetryAsDate})
 	if at, err := http.ParseTime(failure.Header.Get("Retry-After")); err != nil || !near(at, 3*time.Hour) {
 		t.Errorf("as a date: Retry-After %q", failure.Header.Get("Retry-After"))
 	}
 	if !strings.Contains(failure.Body, "<title>Error 429 (Too Many Requests)") {
 		t.Errorf("page = %s, want that of a 429", failure.Body)
 	}
-	failure = refusal(t, fakegoogle.Fault{Reason: "userUnitsPerMinute", Status: 429, WindowAgeMS: 40_000})
+	failure = refusal(t, fault.Fault{Reason: "userUnitsPerMinute", Status: 429, WindowAgeMS: 40_000})
 	info := envelope(t, failure.Body).Details[0]
 	start, err := strconv.ParseInt(info.Metadata["window_start_time"], 10, 64)
 	if err != nil || !near(time.Unix(start, 0), -40*time.Second) || failure.Code != 429 {
@@ -66,19 +68,19 @@ func TestRefusalsThatNameAMoment(t *testing.T) {
 
 func TestRefusalsOfOtherLimits(t *testing.T) {
 	for _, test := range []struct {
-		fault        fakegoogle.Fault
+		fault        fault.Fault
 		code         int
 		says, status string
 	}{
-		{fakegoogle.Fault{Reason: "legacyUserUnits"}, 403, "'Previous quota: Units per minute per user' of service 'gmail.", "PERMISSION_DENIED"},
-		{fakegoogle.Fault{Reason: "legacyProjectUnits"}, 403, "'Previous quota: Units per minute' of service 'gmail.", "PERMISSION_DENIED"},
-		{fakegoogle.Fault{Reason: "calendarUserQueries"}, 403, "metric 'Queries' and limit 'Queries per minute per user' of service 'calendar-json.", "PERMISSION_DENIED"},
-		{fakegoogle.Fault{Reason: "calendarProjectQueries", Bare: true}, 403, "'Queries per minute' of service 'calendar-json.", ""},
-		{fakegoogle.Fault{Reason: "queriesPerDay"}, 403, "'Queries per day'", "PERMISSION_DENIED"},
-		{fakegoogle.Fault{Reason: "quotaGroupUser"}, 403, "Quota exceeded for quota group 'default' and limit 'Queries per user per 100 seconds'", "PERMISSION_DENIED"},
-		{fakegoogle.Fault{Reason: "quotaGroupProject"}, 403, "'Queries per 100 seconds'", "PERMISSION_DENIED"},
-		{fakegoogle.Fault{Reason: "resourceExhausted"}, 429, "Resource has been exhausted (e.g. check quota).", "RESOURCE_EXHAUSTED"},
-		{fakegoogle.Fault{Reason: "userUnitsPerMinute", Bare: true}, 403, "'Units per minute per user'", ""},
+		{fault.Fault{Reason: "legacyUserUnits"}, 403, "'Previous quota: Units per minute per user' of service 'gmail.", "PERMISSION_DENIED"},
+		{fault.Fault{Reason: "legacyProjectUnits"}, 403, "'Previous quota: Units per minute' of service 'gmail.", "PERMISSION_DENIED"},
+		{fault.Fault{Reason: "calendarUserQueries"}, 403, "metric 'Queries' and limit 'Queries per minute per user' of service 'calendar-json.", "PERMISSION_DENIED"},
+		{fault.Fault{Reason: "calendarProjectQueries", Bare: true}, 403, "'Queries per minute' of service 'calendar-json.", ""},
+		{fault.Fault{Reason: "queriesPerDay"}, 403, "'Queries per day'", "PERMISSION_DENIED"},
+		{fault.Fault{Reason: "quotaGroupUser"}, 403, "Quota exceeded for quota group 'default' and limit 'Queries per user per 100 seconds'", "PERMISSION_DENIED"},
+		{fault.Fault{Reason: "quotaGroupProject"}, 403, "'Queries per 100 seconds'", "PERMISSION_DENIED"},
+		{fault.Fault{Reason: "resourceExhausted"}, 429, "Resource has been exhausted (e.g. check quota).", "RESOURCE_EXHAUSTED"},
+		{fault.Fault{Reason: "userUnitsPerMinute", Bare: true}, 403, "'Units per minute per user'", ""},
 	} {
 		failure := refusal(t, test.fault)
 		body := envelope(t, failure.Body)
@@ -95,7 +97,7 @@ func TestATellingFaultIsEnforcedWhereEarlyCallsHaveAPrice(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{PushBack: time.Hour})
 	server.AddMailbox(ann)
 	server.AddMailbox(bob)
-	addFault(t, server, fakegoogle.Fault{User: ann, Count: 1, RetryAfterMS: 10_800_000})
+	addFault(t, server, fault.Fault{User: ann, Count: 1, RetryAfterMS: 10_800_000})
 	var told []string
 	for range 2 {
 		_, err := client(t, url, ann).GetProfile("me").Do()
@@ -113,7 +115,7 @@ func TestATellingFaultIsEnforcedWhereEarlyCallsHaveAPrice(t *testing.T) {
 	if moved := second.Sub(first); err1 != nil || err2 != nil || moved < time.Hour-time.Second || moved > time.Hour+time.Second {
 		t.Errorf("told %q, want the second an hour later", told)
 	}
-	if r := server.Meter().User(ann); r.Refusals[fakegoogle.RefusedEarly] != 1 || r.Calls != 2 {
+	if r := server.Meter().User(ann); r.Refusals[meter.RefusedEarly] != 1 || r.Calls != 2 {
 		t.Errorf("report = %+v, want one call too early", r.LimitReport)
 	}
 }

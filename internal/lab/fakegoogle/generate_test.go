@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/gmail"
 )
 
 func TestGeneratedMail(t *testing.T) {
-	messages := slices.Collect(fakegoogle.Generate(7, 1000))
+	messages := slices.Collect(gmail.Generate(7, 1000))
 	kinds := map[string]int{}
 	middle, beyondASCII, replies := 0, 0, 0
 	for i, raw := range messages {
@@ -47,10 +48,10 @@ func TestGeneratedMail(t *testing.T) {
 	if middle < 500 || beyondASCII < 100 || replies < 200 || len(kinds) != 3 || kinds["multipart/mixed"] < 100 {
 		t.Errorf("of 1000: %d of 2 to 8 KB, %d subjects beyond ASCII, %d replies, kinds %v", middle, beyondASCII, replies, kinds)
 	}
-	if again := slices.Collect(fakegoogle.Generate(7, 10)); !slices.EqualFunc(again, messages[:10], bytes.Equal) {
+	if again := slices.Collect(gmail.Generate(7, 10)); !slices.EqualFunc(again, messages[:10], bytes.Equal) {
 		t.Error("the same seed gives other messages")
 	}
-	if other := slices.Collect(fakegoogle.Generate(8, 1)); bytes.Equal(other[0], messages[0]) {
+	if other := slices.Collect(gmail.Generate(8, 1)); bytes.Equal(other[0], messages[0]) {
 		t.Error("another seed gives the same message")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"headroom/internal/lab/fakegoogle"
+	fakegmail "headroom/internal/lab/fakegoogle/gmail"
 )
 
 // dated is a message of a moment, given in RFC 1123 form.
@@ -202,19 +203,19 @@ func TestDatesOfAQuery(t *testing.T) {
 	noon := box.Add(dated("Sun, 01 Mar 2026 12:00:00 +0000", "noon"))
 	late := box.Add(dated("Sun, 01 Mar 2026 23:30:00 +0000", "late"))
 	for _, test := range []struct {
-		habits fakegoogle.Habits
+		habits fakegmail.Profile
 		q      string
 		want   []string
 	}{
-		{fakegoogle.Habits{}, "after:1772368200", []string{late}}, // 12:30 UTC
-		{fakegoogle.Habits{}, "before:1772368200", []string{noon}},
-		{fakegoogle.Habits{}, "before:2026/03/02", []string{late, noon}}, // 08:00 UTC
-		{fakegoogle.Habits{Zone: "Europe/Berlin"}, "before:2026/03/02", []string{noon}},
-		{fakegoogle.Habits{Zone: "UTC", LooseSeconds: true}, "after:1772368200", []string{late, noon}},
-		{fakegoogle.Habits{Zone: "UTC", LooseSeconds: true}, "before:1772368200", nil},
-		{fakegoogle.Habits{Zone: "UTC", LooseSeconds: true}, "before:1772454600", []string{late, noon}}, // a day later
+		{fakegmail.Profile{}, "after:1772368200", []string{late}}, // 12:30 UTC
+		{fakegmail.Profile{}, "before:1772368200", []string{noon}},
+		{fakegmail.Profile{}, "before:2026/03/02", []string{late, noon}}, // 08:00 UTC
+		{fakegmail.Profile{Zone: "Europe/Berlin"}, "before:2026/03/02", []string{noon}},
+		{fakegmail.Profile{Zone: "UTC", LooseSeconds: true}, "after:1772368200", []string{late, noon}},
+		{fakegmail.Profile{Zone: "UTC", LooseSeconds: true}, "before:1772368200", nil},
+		{fakegmail.Profile{Zone: "UTC", LooseSeconds: true}, "before:1772454600", []string{late, noon}}, // a day later
 	} {
-		if err := box.SetHabits(test.habits); err != nil {
+		if err := box.SetProfile(test.habits); err != nil {
 			t.Fatal(err)
 		}
 		list, err := client(t, url, ann).Messages.List("me").Q(test.q).Do()
@@ -222,7 +223,7 @@ func TestDatesOfAQuery(t *testing.T) {
 			t.Errorf("%+v: q=%s lists %v, %v; want %v", test.habits, test.q, list, err, test.want)
 		}
 	}
-	if err := box.SetHabits(fakegoogle.Habits{Zone: "Atlantis"}); err == nil {
+	if err := box.SetProfile(fakegmail.Profile{Zone: "Atlantis"}); err == nil {
 		t.Error("a zone that is none was taken")
 	}
 }

@@ -3,17 +3,20 @@ package fakegoogle
 import (
 	"io"
 	"net/http"
+
+	"headroom/internal/lab/fakegoogle/gmail"
+	"headroom/internal/lab/fakegoogle/wire"
 )
 
 // postMailbox changes a mailbox, or refuses the whole change.
 func (s *Server) postMailbox(w http.ResponseWriter, r *http.Request) {
-	var change MailboxChange
+	var change gmail.MailboxChange
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestControl))
 	if err == nil {
-		err = decodeStrict(body, &change)
+		err = wire.DecodeStrict(body, &change)
 	}
 	if err == nil {
-		err = change.validate()
+		err = change.Validate()
 	}
 	if err != nil {
 		sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
@@ -23,21 +26,21 @@ func (s *Server) postMailbox(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if change.Habits != nil {
-		if err := box.SetHabits(*change.Habits); err != nil {
+	if change.Profile != nil {
+		if err := box.SetProfile(*change.Profile); err != nil {
 			sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
 			return
 		}
 	}
 	for _, alias := range change.Alias {
-		if err := s.AddAlias(box.email, alias); err != nil {
+		if err := s.AddAlias(box.Email(), alias); err != nil {
 			sendJSON(w, http.StatusBadRequest, controlError{err.Error()})
 			return
 		}
 	}
-	done := box.change(change)
+	done := box.Change(change)
 	if change.RevokeAccessToken {
-		s.tokens.revoke(mailboxKey(box.email))
+		s.tokens.revoke(wire.AddressKey(box.Email()))
 	}
 	sendJSON(w, http.StatusOK, done)
 }

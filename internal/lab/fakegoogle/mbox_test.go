@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/gmail"
 )
 
 func TestSplitMbox(t *testing.T) {
@@ -30,7 +31,7 @@ func TestSplitMbox(t *testing.T) {
 		{"empty between", sep + sep + "x\n", []string{"", "x\n"}},
 	} {
 		var got []string
-		for _, m := range fakegoogle.SplitMbox([]byte(test.mbox)) {
+		for _, m := range gmail.SplitMbox([]byte(test.mbox)) {
 			got = append(got, string(m))
 		}
 		if !slices.Equal(got, test.want) {
@@ -54,7 +55,7 @@ func TestReadMailboxOfAFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := fakegoogle.ReadMailbox(dir)
+	got, err := gmail.ReadMailbox(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestReadMailboxOfAFolder(t *testing.T) {
 	if !slices.EqualFunc(got, want, bytes.Equal) {
 		t.Errorf("ReadMailbox = %q, want %q", got, want)
 	}
-	if _, err := fakegoogle.ReadMailbox(t.TempDir()); err == nil {
+	if _, err := gmail.ReadMailbox(t.TempDir()); err == nil {
 		t.Error("an empty folder was read without an error")
 	}
 	server, err := fakegoogle.New(fakegoogle.Options{})
@@ -94,7 +95,7 @@ func testdata(t *testing.T, name string) string {
 }
 
 func TestOrdinaryMailHas1022Messages(t *testing.T) {
-	messages, err := fakegoogle.ReadMailbox(testdata(t, "mail/ordinary"))
+	messages, err := gmail.ReadMailbox(testdata(t, "mail/ordinary"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,64 +11,67 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"headroom/internal/lab/fakegoogle/meter"
+	"headroom/internal/lab/fakegoogle/wire"
 )
 
 // Meter returns the account of everything that has arrived so far.
-func (s *Server) Meter() Report {
-	r := Report{
+func (s *Server) Meter() meter.Report {
+	r := meter.Report{
 		Prices: s.opts.Prices, Meter: s.opts.Meter, Scale: s.opts.Scale,
-		WindowSeconds:   s.meter.set.window.Seconds(),
+		WindowSeconds:   s.meter.Set.Window.Seconds(),
 		TokenCalls:      s.tokens.callsByUser(),
 		Unauthenticated: s.unauthenticated.Load(),
 		Unrouted:        s.unrouted.Load(),
-		Faulted:         s.faults.applied(),
+		Faulted:         s.faults.Applied(),
 		Calendar:        s.CalendarMeter(),
 	}
-	r.Users, r.Projects = s.meter.reports()
+	r.Users, r.Projects = s.meter.Reports()
 	return r
 }
 
 // CalendarMeter returns the account of every call of Calendar so far. It is part
 // of [Server.Meter] too.
-func (s *Server) CalendarMeter() CalendarReport {
-	r := CalendarReport{Prices: CalendarPrices, Calendars: s.calendarCalls.all()}
-	r.Users, r.Projects = s.calendarMeter.reports()
+func (s *Server) CalendarMeter() meter.CalendarReport {
+	r := meter.CalendarReport{Prices: meter.CalendarPrices, Calendars: s.calendarCalls.All()}
+	r.Users, r.Projects = s.calendarMeter.Reports()
 	return r
 }
 
 // Limits returns the limits in force.
-func (s *Server) Limits() Limits { return s.meter.limits() }
+func (s *Server) Limits() meter.Limits { return s.meter.Limits() }
 
 // SetLimits changes limits from the next arrival on; those that are zero stay.
 // What was spent before counts against the new limits too, and the exact log
 // holds each arrival to the limit in force at its moment. It returns the limits
 // then in force.
-func (s *Server) SetLimits(l Limits) (Limits, error) {
+func (s *Server) SetLimits(l meter.Limits) (meter.Limits, error) {
 	if l.User < 0 || l.Project < 0 || l.InFlight < 0 || l.BytesPerDay < 0 {
 		return s.Limits(), errors.New("limits may not be negative")
 	}
-	return s.meter.setLimits(l), nil
+	return s.meter.SetLimits(l), nil
 }
 
 // CalendarLimits returns the limits of Calendar that are in force.
-func (s *Server) CalendarLimits() Limits {
-	l := s.calendarMeter.limits()
+func (s *Server) CalendarLimits() meter.Limits {
+	l := s.calendarMeter.Limits()
 	l.BytesPerDay = 0 // Calendar counts none
 	return l
 }
 
 // SetCalendarLimits is [Server.SetLimits] for Calendar, which counts requests and
 // no bytes.
-func (s *Server) SetCalendarLimits(l Limits) (Limits, error) {
+func (s *Server) SetCalendarLimits(l meter.Limits) (meter.Limits, error) {
 	if l.User < 0 || l.Project < 0 || l.InFlight < 0 || l.BytesPerDay != 0 {
 		return s.CalendarLimits(), errors.New("limits of Calendar may not be negative, and are none of bytes")
 	}
-	s.calendarMeter.setLimits(l)
+	s.calendarMeter.SetLimits(l)
 	return s.CalendarLimits(), nil
 }
 
 // metered returns the meter whose arrivals a filter chooses among.
-func (s *Server) metered(f Filter) *meter {
+func (s *Server) metered(f meter.Filter) *meter.Meter {
 	if f.Calendar {
 		return s.calendarMeter
 	}
@@ -77,23 +80,23 @@ func (s *Server) metered(f Filter) *meter {
 
 // Select yields every call that a filter chooses and that reached the meter before
 // the iteration began, oldest first. It is safe to use while the server serves.
-func (s *Server) Select(f Filter) iter.Seq[Arrival] { return s.metered(f).chosen(f) }
+func (s *Server) Select(f meter.Filter) iter.Seq[meter.Arrival] { return s.metered(f).Select(f) }
 
 // Activity sums up the arrivals that a filter chooses, for instance those of one
 // user since a moment.
-func (s *Server) Activity(f Filter) Activity { return s.metered(f).activity(f) }
+func (s *Server) Activity(f meter.Filter) meter.Activity { return s.metered(f).Activity(f) }
 
 // filterOf reads the filter of a control's query.
-func filterOf(q url.Values) (Filter, error) {
+func filterOf(q url.Values) (meter.Filter, error) {
 	for key := range q {
 		if !slices.Contains([]string{"project", "user", "method", "since", "api"}, key) {
-			return Filter{}, fmt.Errorf("unknown parameter %q: choose by api, project, user, method and since", key)
+			return meter.Filter{}, fmt.Errorf("unknown parameter %q: choose by api, project, user, method and since", key)
 		}
 	}
-	f := Filter{Project: q.Get("project"), User: q.Get("user"), Method: q.Get("method")}
+	f := meter.Filter{Project: q.Get("project"), User: q.Get("user"), Method: q.Get("method")}
 	calendar, err := isCalendarAPI(q)
 	if err != nil {
-		return Filter{}, err
+		return meter.Filter{}, err
 	}
 	f.Calendar = calendar
 	since := q.Get("since")
@@ -105,7 +108,7 @@ func filterOf(q url.Values) (Filter, error) {
 		return f, nil
 	}
 	if f.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
-		return Filter{}, fmt.Errorf("since %q is neither a moment like 2026-11-29T20:00:00Z nor a duration like 30s", since)
+		return meter.Filter{}, fmt.Errorf("since %q is neither a moment like 2026-11-29T20:00:00Z nor a duration like 30s", since)
 	}
 	return f, nil
 }
@@ -157,11 +160,11 @@ func (s *Server) getLimits(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) setLimits(r *http.Request, l Limits) (Limits, error) {
+func (s *Server) setLimits(r *http.Request, l meter.Limits) (meter.Limits, error) {
 	calendar, err := isCalendarAPI(r.URL.Query())
 	switch {
 	case err != nil:
-		return Limits{}, err
+		return meter.Limits{}, err
 	case calendar:
 		return s.SetCalendarLimits(l)
 	}
@@ -170,10 +173,10 @@ func (s *Server) setLimits(r *http.Request, l Limits) (Limits, error) {
 
 // postLimits changes the limits that the body names.
 func (s *Server) postLimits(w http.ResponseWriter, r *http.Request) {
-	var change, inForce Limits
+	var change, inForce meter.Limits
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestControl))
 	if err == nil {
-		err = decodeStrict(body, &change)
+		err = wire.DecodeStrict(body, &change)
 	}
 	if err == nil {
 		inForce, err = s.setLimits(r, change)

@@ -13,14 +13,16 @@ import (
 	"google.golang.org/api/gmail/v1"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	fakegmail "headroom/internal/lab/fakegoogle/gmail"
 )
 
 const messagesList = "gmail.users.messages.list"
 
 // oddly puts an oddity in force for the n-th listing and so many after it.
-func oddly(t *testing.T, server *fakegoogle.Server, from, count int, odd fakegoogle.Oddity) {
+func oddly(t *testing.T, server *fakegoogle.Server, from, count int, odd fault.Quirk) {
 	t.Helper()
-	addFault(t, server, fakegoogle.Fault{Method: messagesList, From: from, Count: count, Oddity: odd})
+	addFault(t, server, fault.Fault{Method: messagesList, From: from, Count: count, Quirk: odd})
 }
 
 // crawl lists up to so many pages of 10, and returns how many items each had,
@@ -54,16 +56,16 @@ func TestOddPagesLoseNothing(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		from, count int
-		odd         fakegoogle.Oddity
+		odd         fault.Quirk
 		sizes       string
 	}{
-		{"an empty page first", 1, 1, fakegoogle.Oddity{Page: fakegoogle.PageEmpty}, "[0 10 10 5]"},
-		{"empty pages between", 2, 2, fakegoogle.Oddity{Page: fakegoogle.PageEmpty}, "[10 0 0 10 5]"},
-		{"an empty page last", 3, 1, fakegoogle.Oddity{Page: fakegoogle.PageEmpty}, "[10 10 0 5]"},
-		{"only a token", 2, 1, fakegoogle.Oddity{Page: fakegoogle.PageBare}, "[10 0 10 5]"},
-		{"short pages", 1, 2, fakegoogle.Oddity{PageItems: 2}, "[2 2 10 10 1]"},
-		{"an id twice", 2, 1, fakegoogle.Oddity{Page: fakegoogle.PageTwice}, "[10 11 5]"},
-		{"pages that overlap", 1, 0, fakegoogle.Oddity{Page: fakegoogle.PageOverlap}, "[10 10 7]"},
+		{"an empty page first", 1, 1, fault.Quirk{Page: fault.PageEmpty}, "[0 10 10 5]"},
+		{"empty pages between", 2, 2, fault.Quirk{Page: fault.PageEmpty}, "[10 0 0 10 5]"},
+		{"an empty page last", 3, 1, fault.Quirk{Page: fault.PageEmpty}, "[10 10 0 5]"},
+		{"only a token", 2, 1, fault.Quirk{Page: fault.PageBare}, "[10 0 10 5]"},
+		{"short pages", 1, 2, fault.Quirk{PageItems: 2}, "[2 2 10 10 1]"},
+		{"an id twice", 2, 1, fault.Quirk{Page: fault.PageTwice}, "[10 11 5]"},
+		{"pages that overlap", 1, 0, fault.Quirk{Page: fault.PageOverlap}, "[10 10 7]"},
 	} {
 		server.ClearFaults()
 		oddly(t, server, test.from, test.count, test.odd)
@@ -97,14 +99,14 @@ func TestOddPageTokens(t *testing.T) {
 		sizes      string // of 7 pages at most
 		different  int    // tokens
 	}{
-		{"the first page again and again", fakegoogle.NextSame, 1, "[10 10 10 10 10 10 10]", 1},
-		{"the last page again and again", fakegoogle.NextSame, 3, "[10 10 5 5 5 5 5]", 2},
-		{"a cycle", fakegoogle.NextFirst, 3, "[10 10 5 10 10 10 10]", 3},
-		{"no end, and no token twice", fakegoogle.NextFresh, 1, "[10 10 10 10 10 10 10]", 7},
-		{"an end too early", fakegoogle.NextNone, 2, "[10 10]", 1},
+		{"the first page again and again", fault.NextSame, 1, "[10 10 10 10 10 10 10]", 1},
+		{"the last page again and again", fault.NextSame, 3, "[10 10 5 5 5 5 5]", 2},
+		{"a cycle", fault.NextFirst, 3, "[10 10 5 10 10 10 10]", 3},
+		{"no end, and no token twice", fault.NextFresh, 1, "[10 10 10 10 10 10 10]", 7},
+		{"an end too early", fault.NextNone, 2, "[10 10]", 1},
 	} {
 		server.ClearFaults()
-		oddly(t, server, test.from, 0, fakegoogle.Oddity{NextPage: test.next})
+		oddly(t, server, test.from, 0, fault.Quirk{NextPage: test.next})
 		sizes, _, tokens := crawl(t, users, 7)
 		slices.Sort(tokens)
 		if different := len(slices.Compact(tokens)); fmt.Sprint(sizes) != test.sizes || different != test.different {
@@ -112,13 +114,13 @@ func TestOddPageTokens(t *testing.T) {
 		}
 	}
 	server.ClearFaults()
-	oddly(t, server, 3, 1, fakegoogle.Oddity{NextPage: fakegoogle.NextFirst})
+	oddly(t, server, 3, 1, fault.Quirk{NextPage: fault.NextFirst})
 	sizes, _, tokens := crawl(t, users, 10)
 	if fmt.Sprint(sizes) != "[10 10 5 10 10 5]" || tokens[0] != tokens[3] || tokens[0] != truth[0] {
 		t.Errorf("one cycle: pages of %v, tokens %v", sizes, tokens)
 	}
 	server.ClearFaults()
-	oddly(t, server, 1, 1, fakegoogle.Oddity{NextPage: fakegoogle.NextDead})
+	oddly(t, server, 1, 1, fault.Quirk{NextPage: fault.NextDead})
 	list, err := users.Messages.List("me").Do()
 	if err != nil || list.NextPageToken == "" {
 		t.Fatalf("list = %v, %v", list, err)
@@ -141,7 +143,7 @@ func TestPageTokensDie(t *testing.T) {
 		t.Helper()
 		wantError(t, err, 400, "Invalid pageToken", "invalidArgument", "INVALID_ARGUMENT")
 	}
-	if err := box.SetHabits(fakegoogle.Habits{PageTokenUses: 2}); err != nil {
+	if err := box.SetProfile(fakegmail.Profile{PageTokenUses: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // a crawl anew has tokens of its own
@@ -157,7 +159,7 @@ func TestPageTokensDie(t *testing.T) {
 		_, err = list(page.NextPageToken)
 		dead(err)
 	}
-	if err := box.SetHabits(fakegoogle.Habits{PageTokenLifeMS: 100}); err != nil {
+	if err := box.SetProfile(fakegmail.Profile{PageTokenLifeMS: 100}); err != nil {
 		t.Fatal(err)
 	}
 	page, err := list("")
@@ -174,7 +176,7 @@ func TestPageTokensDie(t *testing.T) {
 			t.Fatal("a token of 100 ms lives after 10 s")
 		}
 	}
-	if err := box.SetHabits(fakegoogle.Habits{PageTokenUses: -1}); err == nil {
+	if err := box.SetProfile(fakegmail.Profile{PageTokenUses: -1}); err == nil {
 		t.Error("a negative number of uses was taken")
 	}
 }
@@ -182,7 +184,7 @@ func TestPageTokensDie(t *testing.T) {
 func TestCountsThatLie(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	server.AddMailbox(ann).Add(mail(1))
-	addFault(t, server, fakegoogle.Fault{Oddity: fakegoogle.Oddity{Estimate: new(201), MessagesTotal: new(0)}})
+	addFault(t, server, fault.Fault{Quirk: fault.Quirk{Estimate: new(201), MessagesTotal: new(0)}})
 	users := client(t, url, ann)
 	list, err := users.Messages.List("me").Do()
 	if err != nil || list.ResultSizeEstimate != 201 || len(list.Messages) != 1 {
@@ -201,7 +203,7 @@ func TestCountsThatLie(t *testing.T) {
 		t.Errorf("label = %+v, %v; want no message", label, err)
 	}
 	server.ClearFaults()
-	oddly(t, server, 0, 0, fakegoogle.Oddity{Page: fakegoogle.PageBare})
+	oddly(t, server, 0, 0, fault.Quirk{Page: fault.PageBare})
 	bare := do(t, "GET", url+"/gmail/v1/users/me/messages", "", 200)
 	if got := decode[map[string]any](t, bare); len(got) != 1 || got["nextPageToken"] == "" {
 		t.Errorf("bare page = %s, want a token alone", bare)
@@ -213,7 +215,7 @@ func TestHistoryInShortPages(t *testing.T) {
 	box := server.AddMailbox(ann)
 	cursor := box.HistoryID()
 	gone := box.Churn(4)
-	addFault(t, server, fakegoogle.Fault{Method: "gmail.users.history.list", Oddity: fakegoogle.Oddity{PageItems: 3}})
+	addFault(t, server, fault.Fault{Method: "gmail.users.history.list", Quirk: fault.Quirk{PageItems: 3}})
 	var sizes []int
 	var lines []string
 	err := client(t, url, ann).History.List("me").StartHistoryId(cursor).Pages(t.Context(), func(p *gmail.ListHistoryResponse) error {
@@ -235,18 +237,18 @@ func TestBodiesOfWrongLength(t *testing.T) {
 	small, large := box.Add(mail(1)), box.AddLarge(50_000)
 	for _, id := range []string{small, large} {
 		server.ClearFaults()
-		addFault(t, server, fakegoogle.Fault{Oddity: fakegoogle.Oddity{LengthOff: 10}})
+		addFault(t, server, fault.Fault{Quirk: fault.Quirk{LengthOff: 10}})
 		if _, err := client(t, url, ann).Messages.Get("me", id).Format("raw").Do(); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("ten bytes too many promised: %v, want an unexpected end", err)
 		}
 		server.ClearFaults()
-		addFault(t, server, fakegoogle.Fault{Oddity: fakegoogle.Oddity{LengthOff: -10}})
+		addFault(t, server, fault.Fault{Quirk: fault.Quirk{LengthOff: -10}})
 		if m, err := client(t, url, ann).Messages.Get("me", id).Format("raw").Do(); err == nil {
 			t.Errorf("ten bytes too few promised: %v, want an error", m.Id)
 		}
 	}
 	server.ClearFaults()
-	addFault(t, server, fakegoogle.Fault{Truncate: true})
+	addFault(t, server, fault.Fault{Truncate: true})
 	if _, err := client(t, url, ann).Messages.Get("me", large).Format("raw").Do(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("half of a large message: %v, want an unexpected end", err)
 	}
@@ -258,7 +260,7 @@ func TestBodiesOfWrongLength(t *testing.T) {
 func TestBodiesThatTrickle(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	id := server.AddMailbox(ann).Add(mail(1))
-	addFault(t, server, fakegoogle.Fault{Oddity: fakegoogle.Oddity{BytesPerSecond: 400}})
+	addFault(t, server, fault.Fault{Quirk: fault.Quirk{BytesPerSecond: 400}})
 	begun := time.Now()
 	m, err := client(t, url, ann).Messages.Get("me", id).Format("minimal").Do()
 	if err != nil || m.Id != id {
@@ -269,7 +271,7 @@ func TestBodiesThatTrickle(t *testing.T) {
 	}
 	// A client that loses patience ends it.
 	server.ClearFaults()
-	addFault(t, server, fakegoogle.Fault{Oddity: fakegoogle.Oddity{BytesPerSecond: 1}})
+	addFault(t, server, fault.Fault{Quirk: fault.Quirk{BytesPerSecond: 1}})
 	r := httpClient(t, "")
 	r.Timeout = 50 * time.Millisecond
 	resp, err := r.Get(url + "/gmail/v1/users/me/messages/" + id)
@@ -286,8 +288,8 @@ func TestOdditiesByHTTP(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	server.AddMailbox(ann)
 	post(t, url+"/_fake/faults", `{"method":"gmail.users.messages.list","page":"empty","next_page":"fresh","estimate":201}`, 200)
-	want := fakegoogle.Oddity{Page: "empty", NextPage: "fresh", Estimate: new(201)}
-	a, _ := json.Marshal(server.Faults()[0].Oddity)
+	want := fault.Quirk{Page: "empty", NextPage: "fresh", Estimate: new(201)}
+	a, _ := json.Marshal(server.Faults()[0].Quirk)
 	if b, _ := json.Marshal(want); string(a) != string(b) {
 		t.Errorf("oddity = %s, want %s", a, b)
 	}

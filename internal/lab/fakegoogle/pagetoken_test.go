@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/calendar"
 )
 
 // Clients of the wild ask for the next page with its token and nothing else.
@@ -25,7 +26,7 @@ func TestAPageTokenAloneGoesOnWithTheFirstQuestion(t *testing.T) {
 	}
 	series := mustAdd(t, c, meeting("series", "2026-04-01T09:00:00", 6))
 	for i := range 3 {
-		if _, err := server.AddCalendar(ann, fakegoogle.CalendarInfo{ID: fmt.Sprint("c", i)}); err != nil {
+		if _, err := server.AddCalendar(ann, calendar.Info{ID: fmt.Sprint("c", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}

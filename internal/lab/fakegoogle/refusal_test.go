@@ -11,6 +11,8 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/meter"
 )
 
 func TestRefusalUnderEachMeter(t *testing.T) {
@@ -18,13 +20,13 @@ func TestRefusalUnderEachMeter(t *testing.T) {
 		meter    string
 		admitted int // of 20 gets of 20 units at a limit of 300
 	}{
-		{fakegoogle.MeterFixed, 15},
-		{fakegoogle.MeterAnchored, 15},
-		{fakegoogle.MeterSliding, 15},
-		{fakegoogle.MeterBucket, 5}, // a burst of 100; refilling takes 4 s a call
+		{meter.Fixed, 15},
+		{meter.Anchored, 15},
+		{meter.Sliding, 15},
+		{meter.Bucket, 5}, // a burst of 100; refilling takes 4 s a call
 	} {
 		t.Run(test.meter, func(t *testing.T) {
-			if test.meter == fakegoogle.MeterFixed && time.Now().Second() > 55 {
+			if test.meter == meter.Fixed && time.Now().Second() > 55 {
 				t.Skip("the minute is about to end")
 			}
 			server, url := start(t, fakegoogle.Options{Meter: test.meter, UserLimit: 300})
@@ -37,7 +39,7 @@ func TestRefusalUnderEachMeter(t *testing.T) {
 				}
 			}
 			report := server.Meter().User(ann)
-			if len(refused) != 20-test.admitted || report.Refusals[fakegoogle.RefusedUserUnits] != int64(len(refused)) {
+			if len(refused) != 20-test.admitted || report.Refusals[meter.RefusedUserUnits] != int64(len(refused)) {
 				t.Fatalf("%d refused, report %v; want %d", len(refused), report.Refusals, 20-test.admitted)
 			}
 			if report.MostInWindow != 400 || report.MostAdmittedInWindow != int64(test.admitted)*20 || report.WindowsOverLimit != 5 || report.Limit != 300 {
@@ -62,7 +64,7 @@ func TestRefusalUnderEachMeter(t *testing.T) {
 					windows++
 				}
 			}
-			if dated := test.meter == fakegoogle.MeterFixed || test.meter == fakegoogle.MeterAnchored; dated && windows == len(refused) || !dated && windows != 0 {
+			if dated := test.meter == meter.Fixed || test.meter == meter.Anchored; dated && windows == len(refused) || !dated && windows != 0 {
 				t.Errorf("%d of %d refusals say when the window began", windows, len(refused))
 			}
 		})
@@ -85,7 +87,7 @@ func TestProjectRefusalAndLegacyWording(t *testing.T) {
 	}
 	wantError(t, get(url, "two"), 403, "Quota exceeded for quota metric 'Total Query Cost' and limit 'Units per minute' of service 'gmail.googleapis.com' for consumer 'project_number:000000000000'.", "rateLimitExceeded", "PERMISSION_DENIED")
 	r := server.Meter()
-	if len(r.Projects) != 2 || r.Projects[1].Project != "two" || r.Projects[1].Refusals[fakegoogle.RefusedProjectUnits] != 1 || r.Refused() != 1 {
+	if len(r.Projects) != 2 || r.Projects[1].Project != "two" || r.Projects[1].Refusals[meter.RefusedProjectUnits] != 1 || r.Refused() != 1 {
 		t.Errorf("projects = %+v", r.Projects)
 	}
 
@@ -97,7 +99,7 @@ func TestProjectRefusalAndLegacyWording(t *testing.T) {
 func TestConcurrencyRefusal(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{InFlightLimit: 3})
 	id := server.AddMailbox(ann).Add(mail(1))
-	if err := server.AddFault(fakegoogle.Fault{Hang: true, Count: 3}); err != nil {
+	if err := server.AddFault(fault.Fault{Hang: true, Count: 3}); err != nil {
 		t.Fatal(err)
 	}
 	client := httpClient(t, ann)
@@ -118,7 +120,7 @@ func TestConcurrencyRefusal(t *testing.T) {
 	err = googleapi.CheckResponse(resp)
 	resp.Body.Close()
 	wantError(t, err, 429, "Too many concurrent requests for user.", "rateLimitExceeded", "RESOURCE_EXHAUSTED")
-	if r := server.Meter().User(ann); r.MostInFlight != 4 || r.Refusals[fakegoogle.RefusedConcurrency] != 1 {
+	if r := server.Meter().User(ann); r.MostInFlight != 4 || r.Refusals[meter.RefusedConcurrency] != 1 {
 		t.Errorf("report = %+v, want 4 in flight at most, the refused one included", r)
 	}
 	server.Close()

@@ -13,6 +13,11 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"headroom/internal/lab/fakegoogle/calendar"
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/gmail"
+	"headroom/internal/lab/fakegoogle/meter"
 )
 
 // Options configures a [Server]. The zero value is a Gmail of May 2026 that
@@ -62,7 +67,7 @@ type Options struct {
 // The defaults of Options.
 const (
 	DefaultPrices        = "gmail-2026-05"
-	DefaultMeter         = MeterSliding
+	DefaultMeter         = meter.Sliding
 	DefaultInFlightLimit = 50
 	DefaultBytesPerDay   = 2_500_000_000
 	MaxJitter            = 30 * time.Second
@@ -73,18 +78,18 @@ const (
 type Server struct {
 	opts   Options
 	log    *zap.Logger
-	meter  *meter
-	faults faultList
+	meter  *meter.Meter
+	faults fault.List
 	tokens *tokenTable
 
-	calendarMeter *meter
-	calendarCalls calendarCalls
-	channels      *channels
+	calendarMeter *meter.Meter
+	calendarCalls meter.CalendarCounter
+	channels      *calendar.Channels
 
 	mu        sync.RWMutex
-	mailboxes map[string]*Mailbox
-	inOrder   []*Mailbox
-	diaries   map[string]*diary
+	mailboxes map[string]*gmail.Mailbox
+	inOrder   []*gmail.Mailbox
+	calendars map[string]*calendar.Account
 
 	randMu sync.Mutex
 	rand   *rand.Rand
@@ -92,7 +97,7 @@ type Server struct {
 	unauthenticated atomic.Int64
 	unrouted        atomic.Int64
 
-	publisher     *publisher
+	publisher     *gmail.Publisher
 	signer        signer
 	baseURL       atomic.Pointer[string] // where Listen serves
 	identityCalls atomic.Int64
@@ -110,53 +115,53 @@ func New(opts Options) (*Server, error) {
 	opts.Prices = cmp.Or(opts.Prices, DefaultPrices)
 	opts.Meter = cmp.Or(opts.Meter, DefaultMeter)
 	opts.Scale = cmp.Or(opts.Scale, 1)
-	prices, err := mailPrices(opts.Prices)
+	prices, err := meter.GmailPriceList(opts.Prices)
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)
 	}
-	m, err := newMeter(opts.meter(prices, opts.UserLimit, opts.ProjectLimit))
+	m, err := meter.New(opts.meter(prices, opts.UserLimit, opts.ProjectLimit))
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)
 	}
 	// Calendar's own meter has nothing to do with Gmail's but the algorithm. It
 	// counts no bytes, so that the limit of a day is never reached.
-	prices, err = calendarPrices()
+	prices, err = meter.CalendarPriceList()
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)
 	}
-	calendarMeter, err := newMeter(opts.meter(prices, opts.CalendarUserLimit, opts.CalendarProjectLimit))
+	calendarMeter, err := meter.New(opts.meter(prices, opts.CalendarUserLimit, opts.CalendarProjectLimit))
 	if err != nil {
 		return nil, fmt.Errorf("fake Google: %w", err)
 	}
 	life, end := context.WithCancel(context.Background())
 	s := &Server{
 		opts: opts, log: opts.Log, meter: m, tokens: newTokenTable(),
-		calendarMeter: calendarMeter, channels: newChannels(),
-		mailboxes: map[string]*Mailbox{}, diaries: map[string]*diary{},
+		calendarMeter: calendarMeter, channels: calendar.NewChannels(),
+		mailboxes: map[string]*gmail.Mailbox{}, calendars: map[string]*calendar.Account{},
 		rand: rand.New(rand.NewPCG(opts.Seed, 0x6661_6b65)),
 		life: life, end: end,
 	}
 	if s.log == nil {
 		s.log = zap.NewNop()
 	}
-	s.publisher = newPublisher(life, s.pushToken)
+	s.publisher = gmail.NewPublisher(life, s.pushToken)
 	return s, nil
 }
 
 // meter is how a meter with these prices is set; limits that are zero are the
 // price list's.
-func (o Options) meter(prices *priceList, userLimit, projectLimit int64) meterSettings {
-	return meterSettings{
-		prices:        prices,
-		algorithm:     o.Meter,
-		userLimit:     cmp.Or(userLimit, prices.userMinute),
-		projectLimit:  cmp.Or(projectLimit, prices.projectMinute),
-		inFlightLimit: cmp.Or(o.InFlightLimit, DefaultInFlightLimit),
-		bytesPerDay:   cmp.Or(o.BytesPerDay, DefaultBytesPerDay),
-		window:        time.Minute / time.Duration(o.Scale),
-		day:           24 * time.Hour / time.Duration(o.Scale),
-		chargeRefused: o.ChargeRefused,
-		pushBack:      o.PushBack,
+func (o Options) meter(prices *meter.PriceList, userLimit, projectLimit int64) meter.Settings {
+	return meter.Settings{
+		Prices:        prices,
+		Algorithm:     o.Meter,
+		UserLimit:     cmp.Or(userLimit, prices.UserMinute),
+		ProjectLimit:  cmp.Or(projectLimit, prices.ProjectMinute),
+		InFlightLimit: cmp.Or(o.InFlightLimit, DefaultInFlightLimit),
+		BytesPerDay:   cmp.Or(o.BytesPerDay, DefaultBytesPerDay),
+		Window:        time.Minute / time.Duration(o.Scale),
+		Day:           24 * time.Hour / time.Duration(o.Scale),
+		ChargeRefused: o.ChargeRefused,
+		PushBack:      o.PushBack,
 	}
 }
 
@@ -165,7 +170,7 @@ func (o Options) meter(prices *priceList, userLimit, projectLimit int64) meterSe
 // than once.
 func (s *Server) Close() {
 	s.end()
-	s.channels.stop()
+	s.channels.Stop()
 }
 
 // jitter draws the time a call spends on its way to the meter.

@@ -10,6 +10,11 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/fakegoogle/gmail"
+	"headroom/internal/lab/fakegoogle/meter"
+	"headroom/internal/lab/fakegoogle/wire"
 )
 
 // tokenLifetime is how long an access token lasts, in real time: it is no quota.
@@ -112,10 +117,10 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	box, refusal := s.grantee(r)
 	user := ""
 	if box != nil {
-		user = mailboxKey(box.email)
+		user = wire.AddressKey(box.Email())
 	}
 	s.tokens.count(user)
-	if fault, ok := s.faults.match(call{user: user, method: methodToken, project: project(r)}); ok {
+	if fault, ok := s.faults.Match(meter.Call{User: user, Method: fault.MethodToken, Project: project(r)}); ok {
 		if s.applyTokenFault(w, r, fault) {
 			return
 		}
@@ -131,7 +136,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 }
 
 // grantee returns whom a grant names, or nil and why it is refused.
-func (s *Server) grantee(r *http.Request) (*Mailbox, tokenError) {
+func (s *Server) grantee(r *http.Request) (*gmail.Mailbox, tokenError) {
 	switch r.PostFormValue("grant_type") {
 	case "refresh_token":
 		if box := s.Mailbox(strings.TrimPrefix(r.PostFormValue("refresh_token"), refreshPrefix)); box != nil {
@@ -179,11 +184,11 @@ func assertionClaims(assertion string) (issuer, subject string, err error) {
 }
 
 // applyTokenFault is applyFault with OAuth's form of errors.
-func (s *Server) applyTokenFault(w http.ResponseWriter, r *http.Request, f Fault) bool {
+func (s *Server) applyTokenFault(w http.ResponseWriter, r *http.Request, f fault.Fault) bool {
 	if f.Reason == "" || f.Body != "" || f.HTML {
-		return f.apply(s.life, w, r, func(int) {}, func() reply { return reply{status: http.StatusOK, contentType: jsonType} })
+		return f.Apply(s.life, w, r, func(int) {}, func() wire.Reply { return wire.Reply{Status: http.StatusOK, ContentType: wire.JsonType} })
 	}
-	pause(s.life, time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
+	wire.Pause(s.life, time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
 	for name, value := range f.Headers {
 		w.Header().Set(name, value)
 	}
@@ -203,10 +208,10 @@ var tokenMessages = map[string]string{
 
 // sendJSON answers outside the API: the token endpoint and the controls.
 func sendJSON(w http.ResponseWriter, status int, v any) {
-	body, err := encodeJSON(v)
+	body, err := wire.EncodeJSON(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte("{}\n")
 	}
-	a := reply{status: status, contentType: jsonType, body: body}
-	_ = a.send(w)
+	a := wire.Reply{Status: status, ContentType: wire.JsonType, Body: body}
+	_ = a.Send(w)
 }

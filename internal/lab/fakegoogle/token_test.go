@@ -16,6 +16,7 @@ import (
 	"google.golang.org/api/option"
 
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/fakegoogle/fault"
 )
 
 func refresher(ctx context.Context, url, refreshToken string) oauth2.TokenSource {
@@ -64,13 +65,13 @@ func TestTokenRefusals(t *testing.T) {
 		}
 	}
 	refuse("nobody@example.com", 400, "invalid_grant")
-	addFault(t, server, fakegoogle.Fault{Method: "token", User: ann, Reason: "invalid_grant", Count: 1})
+	addFault(t, server, fault.Fault{Method: "token", User: ann, Reason: "invalid_grant", Count: 1})
 	refuse(ann, 400, "invalid_grant")
 	server.ClearFaults()
-	addFault(t, server, fakegoogle.Fault{Method: "token", Reason: "unauthorized_client", Count: 1})
+	addFault(t, server, fault.Fault{Method: "token", Reason: "unauthorized_client", Count: 1})
 	refuse(ann, 401, "unauthorized_client")
 	server.ClearFaults()
-	addFault(t, server, fakegoogle.Fault{Method: "token", Status: 503, Count: 1})
+	addFault(t, server, fault.Fault{Method: "token", Status: 503, Count: 1})
 	refuse(ann, 503, "")
 	if _, err := refresher(ctx, url, ann).Token(); err != nil {
 		t.Errorf("after the faults: %v", err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/api/gmail/v1"
 
 	"headroom/internal/lab/fakegoogle"
+	fakegmail "headroom/internal/lab/fakegoogle/gmail"
 )
 
 const (
@@ -85,7 +86,7 @@ func TestAWatchedMailboxTellsItsTopic(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	box := server.AddMailbox(ann)
 	to, pushes := subscriber(t, 1)
-	if err := server.SetPush(fakegoogle.Push{URL: to, Audience: "https://headroom.example/push/gmail",
+	if err := server.SetPush(fakegmail.Push{URL: to, Audience: "https://headroom.example/push/gmail",
 		ServiceAccount: "push@my-project.iam.gserviceaccount.com", Subscription: "projects/my-project/subscriptions/mail",
 		PublishEveryMS: hour}); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestAWatchedMailboxTellsItsTopic(t *testing.T) {
 func TestAWatchThatWasStoppedOrFilteredIsSilent(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	box := server.AddMailbox(ann)
-	if err := server.SetPush(fakegoogle.Push{PublishEveryMS: hour}); err != nil {
+	if err := server.SetPush(fakegmail.Push{PublishEveryMS: hour}); err != nil {
 		t.Fatal(err)
 	}
 	users := client(t, url, ann)
