@@ -142,6 +142,12 @@ const (
 	ItemDeferred Outcome = "deferred"
 )
 
+// The states of an item that has no outcome, beside the outcomes.
+const (
+	ItemPending Outcome = "pending"
+	ItemKnown   Outcome = "known" // stored before, by another run or by live sync
+)
+
 // Result is what became of one item; the store commits results in batches.
 type Result struct {
 	ID      string

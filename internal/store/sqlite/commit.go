@@ -62,7 +62,7 @@ func (b *batch) apply(ctx context.Context, res jobs.Result) error {
 		return err
 	}
 	if res.Outcome == jobs.ItemStored && b.row.Kind == jobs.MailSync { // a backfill that has it on its list need not fetch it again
-		return settleAll(ctx, b.tx, b.row, res.ID, known)
+		return settleAll(ctx, b.tx, b.row, res.ID, jobs.ItemKnown)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (s *Store) EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, do
 		if err != nil {
 			return err
 		}
-		if _, err := x.addItems(ctx, r, jobs.Page{IDs: ids}); err != nil {
+		if _, err := r.AddItems(jobs.Page{IDs: ids}, x.addItem(ctx, r)); err != nil {
 			return err
 		}
 		if done = len(ids) < wantedAtOnce; !done {
@@ -173,7 +173,7 @@ func (m *merger) change(ctx context.Context, record uint64, id string, changes [
 	case !row.DeletedAt.IsZero():
 		return settleAll(ctx, m.tx, m.row, id, jobs.ItemGone)
 	case added:
-		_, err := m.addItems(ctx, m.row, jobs.Page{IDs: []string{id}})
+		_, err := m.row.AddItems(jobs.Page{IDs: []string{id}}, m.addItem(ctx, m.row))
 		return err
 	}
 	return nil

@@ -155,7 +155,7 @@ func (x *tx) fetchAgain(ctx context.Context, r *row, id string) error {
 	}
 	p := &r.Progress
 	counters := map[string]*int64{
-		string(jobs.ItemStored): &p.Stored, known: &p.Known, string(jobs.ItemGone): &p.Gone,
+		string(jobs.ItemStored): &p.Stored, string(jobs.ItemKnown): &p.Known, string(jobs.ItemGone): &p.Gone,
 		string(jobs.ItemSkipped): &p.Skipped, string(jobs.ItemOversize): &p.Oversize, string(jobs.ItemFailed): &p.Failed,
 	}
 	if n := counters[state]; n != nil && *n > 0 {
