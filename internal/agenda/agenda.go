@@ -14,22 +14,22 @@ import (
 type Agenda struct {
 	calendar jobs.Calendar
 	zone     *time.Location // in which days begin
-	zoneless bool           // the calendar's own zone is not known
-	singles  []*event       // without repetition; exceptions whose series is not there among them
+	zoneless bool           // the calendar's own zone is unknown
+	singles  []*event       // events that do not repeat, and exceptions whose series is missing
 	series   []*series      // by id
 	problems []Problem
 	odd      []oddZone
 }
 
-// A series is an event that repeats, with the occurrences that differ from it.
+// A series is an event that repeats, with its exceptions: the occurrences that differ.
 type series struct {
 	*event
-	rows       []*event // all that is stored
+	rows       []*event // all stored rows
 	exceptions []*event // one for each original start
 }
 
-// settled chooses, of several rows for one original start, the newest that takes place,
-// or the newest where none does.
+// settled chooses one of several rows for one original start: the newest that takes
+// place, or the newest if none does.
 func (s *series) settled() (all []*event) {
 	at := map[string]int{}
 	for _, e := range s.rows {
@@ -46,12 +46,12 @@ func (s *series) settled() (all []*event) {
 	return all
 }
 
-// A Problem is what could not be understood of an event. What could be is there.
+// A Problem is a part of an event that could not be read. The rest of the event is used.
 type Problem struct {
 	Calendar string `json:"calendar"`
 	Event    string `json:"event"`
 	Text     string `json:"text"`
-	Notice   bool   `json:"notice,omitempty"` // nothing is missing: it says how something odd is read
+	Notice   bool   `json:"notice,omitempty"` // nothing is missing: it reports how an unusual value is read
 }
 
 func (p Problem) String() string {
@@ -61,8 +61,8 @@ func (p Problem) String() string {
 	return fmt.Sprintf("event %s of calendar %s: %s", p.Event, p.Calendar, p.Text)
 }
 
-// New reads the events of a calendar. Tombstones count for nothing. Days begin in
-// the calendar's zone, or in UTC where it has none that is known.
+// New reads the events of a calendar and ignores tombstones. Days begin in the
+// calendar's zone, or in UTC if its zone is unknown.
 func New(c jobs.Calendar, events []jobs.Event) *Agenda {
 	a := &Agenda{calendar: c, zone: time.UTC}
 	if c.TimeZone != "" {
@@ -115,8 +115,7 @@ func New(c jobs.Calendar, events []jobs.Event) *Agenda {
 	return a
 }
 
-// Problems are what could not be understood of events and, when a file was written, what
-// that lacks.
+// Problems returns what could not be read of events, and what a written file lacks.
 func (a *Agenda) Problems() []Problem { return a.problems }
 
 func (a *Agenda) problem(id string, err error) Problem {

@@ -22,10 +22,10 @@ type When struct {
 	Zone string    `json:"zone,omitempty"`
 }
 
-// IsZero reports whether there is no time at all.
+// IsZero reports whether w holds neither a day nor a moment.
 func (w When) IsZero() bool { return w.Date == "" && w.Time.IsZero() }
 
-// in is the moment; a day begins at midnight in zone.
+// in returns the moment; a day begins at midnight in zone.
 func (w When) in(zone *time.Location) time.Time {
 	if w.Date == "" {
 		return w.Time
@@ -34,10 +34,10 @@ func (w When) in(zone *time.Location) time.Time {
 	return instant(day, zone)
 }
 
-// Local is the moment by the clocks of its zone; of a day, its beginning in UTC.
+// Local returns the moment by the clocks of its zone, or the beginning of a day in UTC.
 func (w When) Local() time.Time { return w.in(time.UTC).In(w.location()) }
 
-// location is the zone of a moment.
+// location returns the zone of a moment.
 func (w When) location() *time.Location {
 	if zone, ok := location(w.Zone); ok {
 		return zone
@@ -45,12 +45,12 @@ func (w When) location() *time.Location {
 	return time.UTC
 }
 
-// addDays is a day so many days later; the last one that can be written, at most.
+// addDays returns the day n days later, at most the last one that can be written.
 func (w When) addDays(n int) When {
 	return When{Date: dayOf(w.in(time.UTC).AddDate(0, 0, n))}
 }
 
-// An event is a stored event whose times are understood.
+// An event is a stored event whose times were read.
 type event struct {
 	calendar.Event
 	stored     jobs.Event
@@ -59,11 +59,11 @@ type event struct {
 	zone       *time.Location
 }
 
-// allDay reports whether the event has days and no times.
+// allDay reports whether the event has days instead of times.
 func (e *event) allDay() bool { return e.start.Date != "" }
 
-// readEvent understands an event. One that is cancelled need not have any time
-// but that of the occurrence that it cancels.
+// readEvent reads an event. A cancelled event needs no time but that of the
+// occurrence that it cancels.
 func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 	e := &event{stored: stored}
 	odd, err := lenient.Unmarshal(stored.JSON, &e.Event, lenient.Text(timeOf))
@@ -96,7 +96,7 @@ func (a *Agenda) readEvent(stored jobs.Event) (*event, error) {
 	return e, nil
 }
 
-// outranks reports whether an exception stands for an occurrence rather than another.
+// outranks reports whether an exception, and not another one, replaces an occurrence.
 func (e *event) outranks(other *event) bool {
 	if living := !e.stored.Cancelled(); living == other.stored.Cancelled() {
 		return living
@@ -104,7 +104,7 @@ func (e *event) outranks(other *event) bool {
 	return cmp.Or(e.stored.Updated.Compare(other.stored.Updated), cmp.Compare(e.Sequence, other.Sequence)) > 0
 }
 
-// timeOf is a time that stands where an object with one is usual.
+// timeOf reads a time that stands where an object with a time is usual.
 func timeOf(text string) calendar.EventDateTime {
 	if _, err := time.Parse(dayLayout, text); err == nil {
 		return calendar.EventDateTime{Date: text}
@@ -112,8 +112,8 @@ func timeOf(text string) calendar.EventDateTime {
 	return calendar.EventDateTime{DateTime: text}
 }
 
-// endOf is when an event ends: when it begins, where Google names no end after that;
-// but a day without any end lasts that day.
+// endOf returns when an event ends. If Google names no end after its start, it ends
+// when it begins; a day without any end lasts that day.
 func (a *Agenda) endOf(e *event) When {
 	end, err := a.when(e.stored.ID, e.End)
 	switch {
@@ -125,9 +125,8 @@ func (a *Agenda) endOf(e *event) When {
 	return end
 }
 
-// originalOf is the original start of an occurrence that Google's own words leave
-// out, as those of a thin tombstone may: it is in the occurrence's id, too. It is nil
-// where it is not known either.
+// originalOf reads an occurrence's original start from its id, because a thin
+// tombstone may lack the field. It returns nil if the id does not have it either.
 func originalOf(stored jobs.Event) *calendar.EventDateTime {
 	if stored.OriginalStart != "" {
 		original := timeOf(stored.OriginalStart)
@@ -148,8 +147,8 @@ func originalOf(stored jobs.Event) *calendar.EventDateTime {
 
 var errNoTime = errors.New("no time")
 
-// when reads a time of an event as Google gives it. A moment without an offset is one
-// of its zone's.
+// when reads a time of an event as Google gives it. A moment without an offset is in
+// its zone.
 func (a *Agenda) when(event string, t *calendar.EventDateTime) (When, error) {
 	switch {
 	case t == nil || t.Date == "" && t.DateTime == "":
@@ -170,7 +169,7 @@ func (a *Agenda) when(event string, t *calendar.EventDateTime) (When, error) {
 	return When{Time: inWorld(instant(wall, zone)), Zone: zone.String()}, nil
 }
 
-// instant is when clocks in a zone show what wall, in UTC, says.
+// instant returns when the clocks of a zone show wall, which is given in UTC.
 func instant(wall time.Time, zone *time.Location) time.Time {
 	t := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
 	if short := wall.Sub(onWall(t)); short != 0 {
@@ -188,7 +187,7 @@ func instant(wall time.Time, zone *time.Location) time.Time {
 	return t
 }
 
-// onWall is what clocks in the zone of t show, in UTC.
+// onWall returns what the clocks in the zone of t show, as a time in UTC.
 func onWall(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)

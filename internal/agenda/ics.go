@@ -16,8 +16,8 @@ import (
 // WriteICS writes the calendar as iCalendar: a VTIMEZONE for every zone that is
 // used, a VEVENT for every event, series and occurrence that differs from its
 // series. A cancelled occurrence is an EXDATE of its series, which every reader
-// understands. It returns how many VEVENTs there are. What the file lacks is among the
-// problems from then on.
+// reads. It returns the number of VEVENTs. [Agenda.Problems] then includes what the
+// file lacks.
 //
 // The same events give the same bytes.
 func (a *Agenda) WriteICS(w io.Writer) (int, error) {
@@ -46,8 +46,8 @@ func (a *Agenda) WriteICS(w io.Writer) (int, error) {
 	return len(f.events), ical.NewEncoder(&folder{w}).Encode(c)
 }
 
-// repeatsInUTC reports whether there is a series by the clocks of UTC. Readers take
-// UTC for X-WR-TIMEZONE, and let such a series move with the clocks there.
+// repeatsInUTC reports whether a series repeats by the clocks of UTC. Readers replace
+// UTC by X-WR-TIMEZONE, and such a series would then move with that zone's clocks.
 func (a *Agenda) repeatsInUTC() bool {
 	return a.zone != time.UTC && slices.ContainsFunc(a.series, func(s *series) bool {
 		name, _ := s.start.Local().Zone()
@@ -55,21 +55,21 @@ func (a *Agenda) repeatsInUTC() bool {
 	})
 }
 
-// uid is an event's UID. Occurrences have that of their series.
+// uid returns an event's UID. Occurrences have the UID of their series.
 func (e *event) uid() string {
 	return cmp.Or(clean(e.ICalUID), cmp.Or(e.stored.Series, e.stored.ID)+"@google.com")
 }
 
-// An icsFile collects what a file is made of.
+// An icsFile collects the parts of a file.
 type icsFile struct {
 	events []*ical.Component
 	zones  map[string]*zoneUse
 }
 
-// zoneUse is from when to when a zone is used.
+// zoneUse is the span in which a zone is used.
 type zoneUse struct{ first, last time.Time }
 
-// use notes that a moment is written in a zone; a zero one is none.
+// use records that a moment is written in a zone. It ignores the zero moment.
 func (f *icsFile) use(zone string, at time.Time) {
 	u := f.zones[zone]
 	if u == nil {
@@ -87,7 +87,7 @@ func (f *icsFile) use(zone string, at time.Time) {
 	}
 }
 
-// unused is the year for which a zone is described that no time is written in.
+// unused is the year for which a zone is described if no time is written in it.
 var unused = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (f *icsFile) timezones() (all []*ical.Component) {
@@ -134,8 +134,8 @@ func (f *icsFile) when(name string, w When) *ical.Prop {
 
 const utcLayout = "20060102T150405Z"
 
-// series writes a series and its exceptions. A series that has no occurrence is left
-// out: some readers give up on a file with one.
+// series writes a series and its exceptions. It leaves out a series without
+// occurrences, because some readers refuse a whole file that has one.
 func (f *icsFile) series(s *series) error {
 	r := s.repetition()
 	if !r.empty {
@@ -162,8 +162,8 @@ func (f *icsFile) series(s *series) error {
 	return r.err
 }
 
-// like is the original start of an exception in the form of the series' own start,
-// as RFC 5545 asks for.
+// like returns the original start of an exception in the form of the series' own
+// start, as RFC 5545 requires.
 func (s *series) like(w When) When {
 	switch {
 	case s.allDay():
@@ -178,7 +178,7 @@ func (s *series) like(w When) When {
 	return s.at(at)
 }
 
-// clean takes out what no line may have.
+// clean removes characters that a line must not have.
 func clean(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -189,8 +189,7 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// A folder breaks lines of more than 75 bytes, as RFC 5545 has it. It is written
-// to line by line.
+// A folder breaks lines of more than 75 bytes (RFC 5545). Each Write gets one line.
 type folder struct{ w io.Writer }
 
 func (f *folder) Write(line []byte) (int, error) {
@@ -211,7 +210,7 @@ func (f *folder) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// stamp is when the event was last changed, or made.
+// stamp returns when the event was last changed, or created.
 func stamp(stored jobs.Event, created string) time.Time {
 	if !stored.Updated.IsZero() {
 		return inWorld(stored.Updated)

@@ -13,7 +13,7 @@ import (
 const (
 	// MaxOccurrences bounds the occurrences of one series within a span.
 	MaxOccurrences = 100_000
-	// MaxListed bounds those of all events together.
+	// MaxListed bounds the occurrences of all events together.
 	MaxListed = 250_000
 )
 
@@ -26,20 +26,20 @@ type Occurrence struct {
 	Summary  string `json:"summary,omitempty"`
 	Start    When   `json:"start"`
 	End      When   `json:"end"`               // exclusive
-	Original When   `json:"original,omitzero"` // when it would have begun, where it differs from its series
+	Original When   `json:"original,omitzero"` // when it would have begun, if it differs from its series
 }
 
-// A Span is the time from From to, and without, To.
+// A Span is the time from From, inclusive, to To, exclusive.
 type Span struct{ From, To time.Time }
 
-// holds reports whether something takes place within the span; what has no length
-// does when it begins there.
+// holds reports whether the time from start to end overlaps the span. A time without
+// length overlaps it if it begins within.
 func (s Span) holds(from, to time.Time) bool {
 	return from.Before(s.To) && (to.After(s.From) || from.Equal(s.From))
 }
 
-// holds reports whether what has such a start and end takes place within a span. A
-// day lasts that day at least.
+// holds reports whether an occurrence with such a start and end overlaps a span. A
+// day lasts at least that day.
 func (a *Agenda) holds(span Span, start, end When) bool {
 	if start.Date != "" && end.Date <= start.Date {
 		end = start.addDays(1)
@@ -47,15 +47,15 @@ func (a *Agenda) holds(span Span, start, end When) bool {
 	return span.holds(start.in(a.zone), end.in(a.zone))
 }
 
-// Occurrences lists what takes place within a span, by its beginning. Days are
-// those of the calendar's zone. What a series' rule does not let be understood is
-// among the problems; its other occurrences are there.
+// Occurrences lists the occurrences within a span, ordered by their start. Days are
+// days of the calendar's zone. The problems include what could not be read of a
+// series' rule; the other occurrences of the series are listed.
 func (a *Agenda) Occurrences(span Span) ([]Occurrence, []Problem) {
 	all, problems, _ := a.List(context.Background(), span)
 	return all, problems
 }
 
-// List is [Agenda.Occurrences] until ctx ends, of which the error tells.
+// List is [Agenda.Occurrences] with a context. The error is that of ctx.
 func (a *Agenda) List(ctx context.Context, span Span) (all []Occurrence, problems []Problem, err error) {
 	cut := false
 	problems, err = a.Walk(ctx, span, time.Time{}, func(o Occurrence) bool {
@@ -70,9 +70,9 @@ func (a *Agenda) List(ctx context.Context, span Span) (all []Occurrence, problem
 	return all, problems, err
 }
 
-// Walk hands over what takes place within a span, as [Agenda.Occurrences] lists it, from
-// what begins at a moment on and until use returns false. It holds no more than one
-// occurrence of each event at a time. The error is that of ctx.
+// Walk calls use with the occurrences within a span, in the order of
+// [Agenda.Occurrences], from those that begin at a moment on, until use returns false.
+// It holds one occurrence of each event at a time. The error is that of ctx.
 func (a *Agenda) Walk(ctx context.Context, span Span, from time.Time, use func(Occurrence) bool) ([]Problem, error) {
 	problems := slices.Clone(a.problems)
 	if span.To.After(endOfTime) {
@@ -119,7 +119,7 @@ func (a *Agenda) Walk(ctx context.Context, span Span, from time.Time, use func(O
 	return problems, ctx.Err()
 }
 
-// A seriesWalk goes through the occurrences of a series within a span, without its
+// A seriesWalk iterates over the occurrences of a series within a span, without its
 // exceptions.
 type seriesWalk struct {
 	*walk
@@ -150,11 +150,11 @@ func (a *Agenda) walk(ctx context.Context, s *series, span Span, from time.Time)
 	return w
 }
 
-// longestSlack is more than clocks were ever put forward or back.
+// longestSlack is longer than any change of clocks.
 const longestSlack = 25 * time.Hour
 
-// slack is how much earlier a clock may show what it shows at a moment or later: nothing
-// where it is not put back around then.
+// slack returns how much earlier a clock may show the same time as at a moment or
+// later: zero unless it is set back around then.
 func slack(zone *time.Location, at time.Time) time.Duration {
 	_, before := at.Add(-longestSlack).In(zone).Zone()
 	_, after := at.Add(longestSlack).In(zone).Zone()
@@ -164,7 +164,7 @@ func slack(zone *time.Location, at time.Time) time.Duration {
 	return longestSlack
 }
 
-// dayLength is how long a series' occurrence lasts at least.
+// dayLength returns the least length of an occurrence of a series.
 func (s *series) dayLength() time.Duration {
 	if s.allDay() {
 		return 24 * time.Hour
@@ -172,7 +172,7 @@ func (s *series) dayLength() time.Duration {
 	return 0
 }
 
-// next is the next occurrence within the span.
+// next returns the next occurrence within the span.
 func (w *seriesWalk) next() (o Occurrence, ok bool) {
 	s := w.series
 	for {
@@ -202,7 +202,7 @@ func (w *seriesWalk) next() (o Occurrence, ok bool) {
 	}
 }
 
-// heads are walks through occurrences by what comes next in each: a heap.
+// heads is a heap of iterators, ordered by the next occurrence of each.
 type heads struct {
 	zone *time.Location // in which days begin
 	all  []head
@@ -213,14 +213,14 @@ type head struct {
 	at   Occurrence
 }
 
-// add adds a walk, unless it is at its end.
+// add adds an iterator, unless it is at its end.
 func (h *heads) add(next func() (Occurrence, bool)) {
 	if at, ok := next(); ok {
 		h.all = append(h.all, head{next, at})
 	}
 }
 
-// advance moves the first walk on.
+// advance moves the first iterator to its next occurrence.
 func (h *heads) advance() {
 	if at, ok := h.all[0].next(); ok {
 		h.all[0].at = at
@@ -230,7 +230,7 @@ func (h *heads) advance() {
 	}
 }
 
-// compare is the order of occurrences: by their beginnings, and then by id.
+// compare orders occurrences by start, and then by id.
 func (h *heads) compare(x, y Occurrence) int {
 	return cmp.Or(x.Start.in(h.zone).Compare(y.Start.in(h.zone)), strings.Compare(x.ID, y.ID))
 }
@@ -247,10 +247,10 @@ func (h *heads) Pop() any {
 	return last
 }
 
-// Within lists the ids of the stored events that take place within a span, a
-// series if any of its occurrences does. Of a cancelled occurrence it is the
-// original time that counts. A bound that is zero is none. The problems name the
-// events of which that is not known.
+// Within lists the ids of the stored events that take place within a span; a series
+// does if any of its occurrences does. A cancelled occurrence counts at its original
+// time. A zero bound does not limit the span. The problems name the events for which
+// this is unknown.
 func (a *Agenda) Within(span Span) (map[string]bool, []Problem) {
 	if span.To.IsZero() {
 		span.To = endOfTime
@@ -281,7 +281,7 @@ func (a *Agenda) Within(span Span) (map[string]bool, []Problem) {
 // endOfTime is after all that takes place.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// takesPlace looks for an occurrence of a series.
+// takesPlace reports whether a series has an occurrence within a span.
 func (a *Agenda) takesPlace(s *series, span Span) (bool, error) {
 	for _, e := range s.exceptions {
 		if !e.stored.Cancelled() && a.holds(span, e.start, e.end) {
@@ -293,7 +293,7 @@ func (a *Agenda) takesPlace(s *series, span Span) (bool, error) {
 	return found, w.err()
 }
 
-// occurrence is the one time at which an event that does not repeat takes place, or an
+// occurrence returns the one occurrence of an event that does not repeat, or of an
 // exception.
 func (a *Agenda) occurrence(e *event) Occurrence {
 	return Occurrence{
@@ -310,7 +310,7 @@ func (s *series) at(t time.Time) When {
 	return When{Time: inWorld(t), Zone: s.start.Zone}
 }
 
-// endOf is the end of the occurrence that begins at t: the same number of days
+// endOf returns the end of the occurrence that begins at t: the same number of days
 // later, or exactly as much time.
 func (s *series) endOf(t time.Time) When {
 	length := s.end.in(time.UTC).Sub(s.start.in(time.UTC))
@@ -320,7 +320,7 @@ func (s *series) endOf(t time.Time) When {
 	return When{Time: inWorld(t.Add(length)), Zone: s.end.Zone}
 }
 
-// key tells the occurrences of a series apart, by their original starts.
+// key identifies an occurrence of a series by its original start.
 func (s *series) key(w When) string {
 	if s.allDay() && w.Date == "" {
 		return w.Local().Format(dayLayout)
@@ -335,7 +335,7 @@ func (w When) key() string {
 	return w.Time.UTC().Format(time.RFC3339)
 }
 
-// suffix is what the id of an occurrence adds to that of its series.
+// suffix returns what the id of an occurrence adds to the id of its series.
 func (w When) suffix() string {
 	if w.Date != "" {
 		return strings.ReplaceAll(w.Date, "-", "")
@@ -343,7 +343,7 @@ func (w When) suffix() string {
 	return w.Time.UTC().Format("20060102T150405Z")
 }
 
-// tooManyError says that a series takes place too often within a span.
+// A tooManyError reports that a series has too many occurrences within a span.
 func tooManyError(n int) error {
 	return fmt.Errorf("more than %d occurrences; ask for a shorter time", n)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An oddZone is a name of a zone that is none of IANA's.
+// An oddZone is the name of a zone that is not one of IANA's.
 type oddZone struct {
 	name        string
 	taken       string // how it is read
@@ -25,8 +25,8 @@ func (a *Agenda) readZone() {
 	}
 }
 
-// zoneOf is the zone of a time of an event: the one that it names, else the
-// calendar's; or, where that is not known, or is the calendar's own.
+// zoneOf returns the zone of a time of an event: the one that it names, otherwise the
+// calendar's. If the named zone is unknown, or is the calendar's own, it returns or.
 func (a *Agenda) zoneOf(event, name string, or *time.Location) *time.Location {
 	if name == "" {
 		if a.zoneless {
@@ -45,10 +45,10 @@ func (a *Agenda) zoneOf(event, name string, or *time.Location) *time.Location {
 	return zone
 }
 
-// noteZone notes that an event has an odd zone.
+// noteZone records that an event has an odd zone.
 func (a *Agenda) noteZone(event, name, taken string) {
 	if name == a.calendar.TimeZone {
-		return // that is said of the calendar
+		return // the calendar's own notice covers it
 	}
 	for i := range a.odd {
 		o := &a.odd[i]
@@ -64,7 +64,7 @@ func (a *Agenda) noteZone(event, name, taken string) {
 	a.odd = append(a.odd, oddZone{name: name, taken: taken, first: event, last: event})
 }
 
-// oddZones is one notice for each odd zone, however many events have it.
+// oddZones returns one notice for each odd zone, however many events have it.
 func (a *Agenda) oddZones() (notices []Problem) {
 	for _, o := range a.odd {
 		text := fmt.Sprintf("time zone %q is none of IANA's: %s", o.name, o.taken)
@@ -76,7 +76,7 @@ func (a *Agenda) oddZones() (notices []Problem) {
 	return notices
 }
 
-// readLists notes the odd zones of a series' lists of dates.
+// readLists records the odd zones in a series' lists of dates.
 func (a *Agenda) readLists(e *event) {
 	for _, text := range e.Recurrence {
 		if l, err := readLine(text); err == nil && l.params["TZID"] != "" {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// A Page is a part of what takes place within a span, and the place of the next: a
-// cursor, or "" where this is the last.
+// A Page is a part of the occurrences within a span, and the cursor of the next page,
+// which is empty for the last.
 type Page struct {
 	Occurrences []Occurrence
 	Next        string
-	Problems    []Problem // of what was looked at
+	Problems    []Problem // of the events that this page needed
 }
 
-// A cursor is the place after so many occurrences that begin at a moment.
+// A cursor is the position after n occurrences that begin at a moment.
 type cursor struct {
 	start time.Time
 	after int
 }
 
-// ErrCursor says that a cursor is not the next of an earlier page.
+// ErrCursor reports that a cursor is not one that an earlier page returned.
 var ErrCursor = errors.New("cursor: not the next of an earlier answer")
 
 func readCursor(text string) (c cursor, err error) {
@@ -44,8 +44,8 @@ func (c cursor) String() string {
 	return c.start.UTC().Format(time.RFC3339) + "~" + strconv.Itoa(c.after)
 }
 
-// Page lists up to limit occurrences within a span, after the place of a cursor. The
-// error is [ErrCursor] or that of ctx.
+// Page lists up to limit occurrences within a span, after a cursor. The error is
+// [ErrCursor] or that of ctx.
 func (a *Agenda) Page(ctx context.Context, span Span, after string, limit int) (Page, error) {
 	at, err := readCursor(after)
 	if err != nil {

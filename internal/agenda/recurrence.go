@@ -10,11 +10,11 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// maxSteps bounds how many occurrences of a rule with a count are gone through:
-// those before the span have to be.
+// maxSteps bounds how many occurrences of a rule with a count are generated, because
+// those before the span must be generated too.
 const maxSteps = 1_000_000
 
-// A line is one of an event's recurrence: RRULE, EXRULE, RDATE or EXDATE.
+// A line is one line of an event's recurrence: RRULE, EXRULE, RDATE or EXDATE.
 type line struct {
 	name   string
 	params map[string]string
@@ -23,7 +23,7 @@ type line struct {
 
 func readLine(text string) (line, error) {
 	text = strings.TrimSpace(text)
-	colon := strings.LastIndexByte(text, ':') // no value has one, but odd zones do
+	colon := strings.LastIndexByte(text, ':') // values have none, but odd zones do
 	if colon < 0 {
 		return line{}, fmt.Errorf("recurrence %q has no value", text)
 	}
@@ -37,9 +37,9 @@ func readLine(text string) (line, error) {
 	return l, nil
 }
 
-// starts walks through the beginnings of a series' occurrences, those that exceptions
-// stand for included, in its zone and in order: all that begin within from and to on
-// its wall clock. What cannot be understood is noted and left out.
+// starts iterates over the starts of a series' occurrences, including those that
+// exceptions replace, in its zone and in order: all that begin within from and to on
+// its wall clock. It records and skips what cannot be read.
 func (s *series) starts(w *walk, from, to time.Time) times {
 	first := s.start.in(s.zone).In(s.zone)
 	with := []times{listed(from, first)}
@@ -64,7 +64,7 @@ func (s *series) starts(w *walk, from, to time.Time) times {
 	return w.stopping(less(merged(with...), merged(without...)))
 }
 
-// read is what one line of the recurrence names.
+// read returns the dates that one line of the recurrence names.
 func (s *series) read(w *walk, l line, first, from, to time.Time) (times, error) {
 	switch l.name {
 	case "RRULE", "EXRULE":
@@ -76,7 +76,7 @@ func (s *series) read(w *walk, l line, first, from, to time.Time) (times, error)
 	return nil, fmt.Errorf("recurrence has an unknown %q", l.name)
 }
 
-// rule walks through a rule on the wall clock, where every day has 24 hours.
+// rule expands a rule on the wall clock, where every day has 24 hours.
 func (s *series) rule(w *walk, text string, first, from, to time.Time) (times, error) {
 	option, err := s.option(text)
 	if err != nil {
@@ -90,8 +90,8 @@ func (s *series) rule(w *walk, text string, first, from, to time.Time) (times, e
 		return nil, nil
 	}
 	if option.Freq >= rrule.DAILY && limitsDays(option) {
-		// The library goes through days that a rule leaves out one by one or even second
-		// by second, and cannot be stopped before it finds one. By years it is quick.
+		// The library tries days that a rule leaves out one by one or even second by
+		// second, and cannot be stopped before it finds one. By years it is quick.
 		days, err := w.rule(text, daysOnly(option, rrule.YEARLY))
 		if err != nil {
 			return nil, err
@@ -128,8 +128,8 @@ func (s *series) rule(w *walk, text string, first, from, to time.Time) (times, e
 	return inOrder(walls, s.zone), nil
 }
 
-// daysOf walks through the days on which a rule that repeats within days has
-// something. It skips the rest of each.
+// daysOf iterates over the days on which a rule that repeats within days has an
+// occurrence. It skips the rest of each day.
 func (s *series) daysOf(w *walk, text string, option *rrule.ROption, from time.Time) times {
 	own := option.Dtstart
 	return func() (time.Time, bool) {
@@ -150,14 +150,14 @@ func (s *series) daysOf(w *walk, text string, option *rrule.ROption, from time.T
 	}
 }
 
-// limitsDays reports whether a rule of days, or within days, leaves out days. One that is
-// limited to months only always finds some.
+// limitsDays reports whether a rule of days, or within days, leaves out days. A rule
+// that is limited to months only always has some.
 func limitsDays(o *rrule.ROption) bool {
 	return len(o.Bymonthday)+len(o.Byyearday)+len(o.Byweekno)+len(o.Byweekday) > 0
 }
 
-// daysOnly is the rule of the days on which a rule of days, or within days, may have
-// something. Which weekday of a month it is does not count there.
+// daysOnly returns the rule of the days on which a rule of days, or within days, may
+// have an occurrence. It ignores which weekday of a month a day is.
 func daysOnly(o *rrule.ROption, frequency rrule.Frequency) *rrule.ROption {
 	week := []rrule.Weekday{rrule.MO, rrule.TU, rrule.WE, rrule.TH, rrule.FR, rrule.SA, rrule.SU}
 	days := &rrule.ROption{
@@ -172,18 +172,18 @@ func daysOnly(o *rrule.ROption, frequency rrule.Frequency) *rrule.ROption {
 
 func wholeDay(t time.Time) time.Time { return t.Truncate(24 * time.Hour) }
 
-// longestInterval bounds intervals: of each unit it is longer than the calendar, and the library adds it up.
+// longestInterval bounds intervals, which the library adds up: in each unit it is longer than the calendar.
 const longestInterval = 1 << 40
 
-// reachable reports whether a rule that counts hours, minutes or seconds ever comes to
-// those that it is limited to. If not, the library would look for ever.
+// reachable reports whether a rule that counts hours, minutes or seconds ever reaches
+// the ones that it is limited to. If not, the library would search for ever.
 func reachable(o *rrule.ROption) bool {
 	unit := map[rrule.Frequency]int{rrule.HOURLY: 3600, rrule.MINUTELY: 60, rrule.SECONDLY: 1}[o.Freq]
 	if unit == 0 {
 		return true
 	}
 	const day = 24 * 3600
-	step := day // of the time of day, which all steps keep in common
+	step := day // within the day, the part that all steps share
 	for rest := max(1, o.Interval) * unit % day; rest != 0; {
 		step, rest = rest, step%rest
 	}
@@ -198,8 +198,8 @@ func reachable(o *rrule.ROption) bool {
 	return false
 }
 
-// option reads a rule, with its end as it is on the wall clock. Where an end is a
-// day and the series has times, the whole of that day counts.
+// option reads a rule, with its end on the wall clock. If the end is a day and the
+// series has times, the whole day counts.
 func (s *series) option(text string) (*rrule.ROption, error) {
 	text = plainRule(text)
 	option, err := rrule.StrToROption(text)
@@ -232,21 +232,21 @@ func (s *series) option(text string) (*rrule.ROption, error) {
 	return option, nil
 }
 
-// plainRule is a rule in capitals, without spaces and empty parts at its ends.
+// plainRule returns a rule in capitals, without spaces and empty parts at its ends.
 func plainRule(text string) string {
 	return strings.Trim(strings.ToUpper(strings.ReplaceAll(text, " ", "")), ";")
 }
 
-// skip is a start for a rule without a count from which on it yields what it
-// yields from its own, near to but not after the given one: whole intervals later.
+// skip returns a start for a rule without a count, whole intervals after its own, from
+// which the rule yields the same occurrences. It is near the given moment, not after it.
 func skip(option *rrule.ROption, to time.Time) time.Time {
 	unit := map[rrule.Frequency]time.Duration{
 		rrule.WEEKLY: 7 * 24 * time.Hour, rrule.DAILY: 24 * time.Hour,
 		rrule.HOURLY: time.Hour, rrule.MINUTELY: time.Minute, rrule.SECONDLY: time.Second,
 	}[option.Freq]
-	const longest = 10_000 // intervals beyond it have few occurrences anyway
+	const longest = 10_000 // rules with longer intervals have few occurrences anyway
 	step := unit * time.Duration(min(max(1, option.Interval), longest))
-	// Begun one step early, as a rule may have occurrences earlier in its first week.
+	// Start one step early: a rule may have occurrences earlier in its first week.
 	span := to.Add(-step).Sub(option.Dtstart)
 	if unit == 0 || option.Interval > longest || span < step {
 		return option.Dtstart
@@ -254,9 +254,9 @@ func skip(option *rrule.ROption, to time.Time) time.Time {
 	return option.Dtstart.Add(span / step * step)
 }
 
-// dates reads the moments or days of a list. A day in a list of a series with
-// times means the occurrence at the series' own time of day; of a period it is the
-// beginning that counts.
+// dates reads the moments or days of a list. If the series has times, a day in its
+// list means the occurrence at the series' own time of day. A period counts by its
+// beginning.
 func (s *series) dates(l line) (all []time.Time, err error) {
 	for text := range strings.SplitSeq(l.value, ",") {
 		begin, _, _ := strings.Cut(strings.TrimSpace(text), "/")
@@ -290,7 +290,7 @@ func (s *series) date(text, zone string) (time.Time, error) {
 	case strings.HasSuffix(text, "Z"):
 		own = time.UTC
 	case zone != "":
-		if named, ok := location(zone); ok { // if not, it is the series' own
+		if named, ok := location(zone); ok { // otherwise it is the series' own
 			own = named
 		}
 	}

@@ -11,28 +11,28 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// maxDates bounds the dates of a series that stand in a file one by one, for each rule.
+// maxDates bounds how many dates of a rule a file lists one by one.
 const maxDates = 3000
 
-// A repetition is what has a series repeat, as readers of iCalendar take it: one rule at
-// most, dates that it has beside and dates that it leaves out, each once and in the
-// form of the series' start.
+// A repetition is the recurrence of a series in a form that readers of iCalendar
+// accept: at most one rule, extra dates, and dates that are left out, each once and in
+// the form of the series' start.
 type repetition struct {
-	empty         bool // there is no occurrence
+	empty         bool // the series has no occurrence
 	rule          string
 	with, without []When
-	err           error // what cannot be written so
+	err           error // what this form cannot express
 }
 
-// repetition makes one of a series' recurrence. Of several rules one stays a rule, and
-// the others become dates, since readers know one rule and none that takes away. What
-// cannot be read is left out, as readers give up on a file with a line that they do not
-// understand; it is among the problems of the series.
+// repetition converts a series' recurrence. Readers know one rule and no rule that
+// excludes, so one of several rules stays a rule, and the others become dates. What
+// cannot be read is left out, because readers refuse a file with a line that they cannot
+// read; the problems of the series include it.
 func (s *series) repetition() (r repetition) {
 	w := newWalk(context.Background())
 	begin := s.start.in(s.zone).In(s.zone)
 	first := onWall(begin)
-	dates := []times{listed(first, begin)} // which need not be among the others
+	dates := []times{listed(first, begin)} // the other dates need not include it
 	var rules, without []times
 	var options []*rrule.ROption
 	for _, text := range s.Recurrence {
@@ -98,7 +98,7 @@ func (s *series) repetition() (r repetition) {
 	return r
 }
 
-// all lists moments in the form of the series' start, but for some.
+// all lists moments in the form of the series' start, except for some.
 func (s *series) all(next times, but map[string]bool) (all []When) {
 	for at, ok := next(); ok; at, ok = next() {
 		if start := s.at(at); !but[s.key(start)] {
@@ -121,8 +121,8 @@ func (r *repetition) bounded(next times, rule string) times {
 	}
 }
 
-// byDays is a rule for a series of days that has something every day, or every day that
-// it is limited to, as a rule of days.
+// byDays returns a rule of days for a series of days that has an occurrence on every
+// day, or on every day that it is limited to.
 func byDays(o *rrule.ROption) *rrule.ROption {
 	perDay := map[rrule.Frequency]int{rrule.HOURLY: 24, rrule.MINUTELY: 24 * 60, rrule.SECONDLY: 24 * 3600}[o.Freq]
 	if perDay < max(1, o.Interval) || o.Count > 0 || len(o.Byhour)+len(o.Byminute)+len(o.Bysecond)+len(o.Bysetpos) > 0 {
@@ -133,12 +133,12 @@ func byDays(o *rrule.ROption) *rrule.ROption {
 	return daily
 }
 
-// mainRule is the rule that stays one: the first that never ends, else the first.
+// mainRule returns the rule that stays a rule: the first that never ends, otherwise the first.
 func mainRule(options []*rrule.ROption, days bool) int {
 	main := -1
 	for i, o := range options {
 		if days && (o.Freq > rrule.DAILY || len(o.Byhour)+len(o.Byminute)+len(o.Bysecond) > 0) || len(o.Byeaster) > 0 {
-			continue // no reader takes it
+			continue // no reader accepts it
 		}
 		if o.Count == 0 && o.Until.IsZero() {
 			return i

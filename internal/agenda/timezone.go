@@ -13,13 +13,13 @@ import (
 
 // A transition is a change of the clocks of a zone.
 type transition struct {
-	onset    time.Time // by the clocks as they were just before
+	onset    time.Time // by the clocks just before the change
 	from, to int       // offsets, in seconds
 	name     string
 	daylight bool
 }
 
-// A kind of transition has one observance.
+// A kind is a group of transitions that share one observance.
 type kind struct {
 	from, to int
 	name     string
@@ -28,17 +28,17 @@ type kind struct {
 
 func (t transition) kind() kind { return kind{t.from, t.to, t.name, t.daylight} }
 
-// The yearly rule of a zone is taken from so many years after those of the
-// events: after as many, weekdays fall on the same days again.
+// The yearly rule of a zone is taken from this many years after the events. After 28
+// years weekdays fall on the same days again.
 const ruleYears = 28
 
-// From farYear on nothing is listed one by one, however far away an event is: what
-// clocks do then is what they do every year.
+// From farYear on no change is listed one by one, however far away an event is: the
+// clocks then do the same every year.
 const farYear = 2100
 
-// timezone describes a zone from the year of first on. What its clocks do every
-// year from some year on, which is for ever then, becomes a rule; every change
-// before that, or every change that is known of a zone without a rule, is listed.
+// timezone describes a zone from the year of first on. Changes that recur every year
+// from some year on become a rule; it lists every change before that, or every known
+// change of a zone without a rule.
 func timezone(zone *time.Location, first, last time.Time) *ical.Component {
 	from := min(max(first.Year()-1, worldBegin.Year()), farYear)
 	begin := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -59,8 +59,8 @@ func timezone(zone *time.Location, first, last time.Time) *ical.Component {
 	return c
 }
 
-// transitions lists the changes of a zone's clocks between two moments. It looks
-// at every day, as [time.Time.ZoneBounds] ends periods of years to come too early.
+// transitions lists the changes of a zone's clocks between two moments. It tests every
+// day, because [time.Time.ZoneBounds] ends periods of future years too early.
 func transitions(zone *time.Location, begin, end time.Time) (all []transition) {
 	const day = 24 * time.Hour
 	for from := begin; from.Before(end); from = from.Add(day) {
@@ -81,7 +81,7 @@ func transitions(zone *time.Location, begin, end time.Time) (all []transition) {
 	return all
 }
 
-// initial is what holds at a moment, as a change of nothing.
+// initial returns the offset at a moment, as a transition that changes nothing.
 func initial(zone *time.Location, at time.Time) transition {
 	name, offset := at.In(zone).Zone()
 	return transition{onset: onWall(at.In(zone)), from: offset, to: offset, name: name, daylight: at.In(zone).IsDST()}
@@ -96,14 +96,14 @@ func kinds(all []transition) (found []kind) {
 	return found
 }
 
-// A yearly rule holds from its first transition on.
+// A yearly rule applies from its first transition on.
 type yearly struct {
 	first transition
 	text  string
 }
 
-// split parts a zone's transitions in those that are listed one by one and those
-// that rules stand for, which is everything from settled on if there are rules.
+// split divides a zone's transitions into those that are listed one by one and those
+// that rules express: everything from settled on, if there are rules.
 func split(changes []transition, settled time.Time) (listed []transition, rules []yearly) {
 	i := slices.IndexFunc(changes, func(t transition) bool { return !t.onset.Before(settled) })
 	if i < 0 {
@@ -121,7 +121,7 @@ func split(changes []transition, settled time.Time) (listed []transition, rules 
 	return changes[:i], rules
 }
 
-// yearlyRule is the rule of transitions in consecutive years, if they have one.
+// yearlyRule returns the rule of transitions in consecutive years, if they have one.
 func yearlyRule(of []transition) (string, bool) {
 	first := of[0].onset
 	low, high, fromEnd := 31, 1, true
@@ -137,7 +137,7 @@ func yearlyRule(of []transition) (string, bool) {
 	day := strings.ToUpper(first.Weekday().String()[:2])
 	rule := fmt.Sprintf("FREQ=YEARLY;BYMONTH=%d;", first.Month())
 	switch {
-	case high-low != 6: // in 28 years every date of a week comes up
+	case high-low != 6: // in 28 years every date of a week occurs
 		return "", false
 	case fromEnd:
 		return rule + "BYDAY=-1" + day, true
@@ -173,7 +173,7 @@ func observance(t transition, others []transition, rule string) *ical.Component 
 
 const localLayout = "20060102T150405"
 
-// offset is a distance from UTC as ±hhmm, with seconds where there are some.
+// offset formats an offset from UTC as ±hhmm, with seconds if it has any.
 func offset(seconds int) string {
 	sign := cmp.Or(map[bool]string{true: "-"}[seconds < 0], "+")
 	seconds = max(seconds, -seconds)

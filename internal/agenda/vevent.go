@@ -10,7 +10,7 @@ import (
 	"google.golang.org/api/calendar/v3"
 )
 
-// event writes an event without what has it repeat.
+// event writes an event without its recurrence.
 func (f *icsFile) event(e *event, uid string) *ical.Component {
 	c := ical.NewComponent(ical.CompEvent)
 	f.events = append(f.events, c)
@@ -50,7 +50,7 @@ func (f *icsFile) event(e *event, uid string) *ical.Component {
 	return c
 }
 
-// people writes who organizes an event and who was invited.
+// people writes the organizer and the attendees of an event.
 func people(c *ical.Component, e *event) {
 	if o := e.Organizer; o != nil && o.Email != "" && len(e.Attendees) > 0 {
 		c.Props.Set(person(ical.PropOrganizer, o.Email, o.DisplayName))
@@ -88,7 +88,7 @@ func person(name, email, called string) *ical.Prop {
 
 func oneLine(text string) string { return strings.ReplaceAll(clean(text), "\n", " ") }
 
-// alarms writes the reminders that the event has of its own.
+// alarms writes the event's own reminders.
 func alarms(c *ical.Component, e *event) {
 	if e.Reminders == nil || e.Reminders.UseDefault {
 		return

@@ -10,10 +10,10 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// times hands over moments in order, until there are no more.
+// times yields moments in order.
 type times func() (time.Time, bool)
 
-// A walk goes through the occurrences of one series.
+// A walk iterates over the occurrences of one series.
 type walk struct {
 	ctx      context.Context
 	steps    int
@@ -22,23 +22,23 @@ type walk struct {
 
 func newWalk(ctx context.Context) *walk { return &walk{ctx: ctx} }
 
-// note keeps what could not be understood, once.
+// note records what could not be read, once.
 func (w *walk) note(err error) {
 	if !slices.ContainsFunc(w.problems, func(known error) bool { return known.Error() == err.Error() }) {
 		w.problems = append(w.problems, err)
 	}
 }
 
-// err is what could not be understood.
+// err returns what could not be read.
 func (w *walk) err() error { return errors.Join(w.problems...) }
 
-// ended reports, once in a while, whether nobody waits for the walk any more.
+// ended reports, from time to time, whether the walk's context has ended.
 func (w *walk) ended() bool {
 	w.steps++
 	return w.steps%256 == 1 && w.ctx.Err() != nil
 }
 
-// stopping ends with the walk's context.
+// stopping yields moments until the walk's context ends.
 func (w *walk) stopping(next times) times {
 	return func() (time.Time, bool) {
 		if w.ended() {
@@ -48,7 +48,7 @@ func (w *walk) stopping(next times) times {
 	}
 }
 
-// rule walks through what the library makes of a rule. Strangers write rules, and some
+// rule yields what the library makes of a rule. Rules come from strangers, and some
 // make the library panic.
 func (w *walk) rule(text string, option *rrule.ROption) (next times, err error) {
 	guard := func() {
@@ -76,7 +76,7 @@ func (w *walk) rule(text string, option *rrule.ROption) (next times, err error) 
 	}), nil
 }
 
-// listed walks through a list, from a time on the wall clock on.
+// listed yields a list, from a time on the wall clock on.
 func listed(from time.Time, all ...time.Time) times {
 	all = slices.DeleteFunc(slices.Clone(all), func(t time.Time) bool { return onWall(t).Before(from) })
 	slices.SortFunc(all, time.Time.Compare)
@@ -100,7 +100,7 @@ func mapped(next times, change func(time.Time) time.Time) times {
 	}
 }
 
-// eachOnce leaves out moments that come again.
+// eachOnce leaves out repeated moments.
 func eachOnce(next times) times {
 	var last time.Time
 	began := false
@@ -115,8 +115,8 @@ func eachOnce(next times) times {
 	}
 }
 
-// inOrder makes moments of what the clocks in a zone show. Times that the clocks skip
-// come after others that are shown later.
+// inOrder converts times on the wall clock of a zone to moments in order. A time that
+// the clocks skip comes after others that they show later.
 func inOrder(walls times, zone *time.Location) times {
 	var waiting []time.Time // in order
 	var shown time.Time     // the last
@@ -141,7 +141,7 @@ func inOrder(walls times, zone *time.Location) times {
 	})
 }
 
-// A peeked walk knows what comes next.
+// A peeked iterator knows its next moment.
 type peeked struct {
 	next times
 	at   time.Time
@@ -150,7 +150,7 @@ type peeked struct {
 
 func (p *peeked) advance() { p.at, p.ok = p.next() }
 
-// merged walks through several walks at once, each moment once.
+// merged merges several iterators, and yields each moment once.
 func merged(all ...times) times {
 	var heads []*peeked
 	return eachOnce(func() (at time.Time, ok bool) {
@@ -176,7 +176,7 @@ func merged(all ...times) times {
 	})
 }
 
-// less walks through one walk without what is in another.
+// less yields the moments of one iterator that are not in another.
 func less(next, without times) times {
 	var out peeked
 	return func() (time.Time, bool) {

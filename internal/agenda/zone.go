@@ -11,8 +11,8 @@ import (
 )
 
 // location finds the zone that a name means: one of IANA's, also behind a vendor's
-// prefix; one of Windows'; or a distance from UTC. The name of what it returns is
-// one that it finds again, and IANA's wherever there is such.
+// prefix; one of Windows'; or an offset from UTC. It finds the zone that it returns
+// again by that zone's name, which is IANA's if there is one.
 func location(name string) (zone *time.Location, found bool) {
 	name = strings.Trim(strings.TrimSpace(name), `"`)
 	if zone, found = iana(name); found {
@@ -35,8 +35,8 @@ func location(name string) (zone *time.Location, found bool) {
 	return nil, false
 }
 
-// iana finds a zone by IANA's name, and none for names that mean this machine's zone
-// or that are none.
+// iana finds a zone by IANA's name. It finds none for a name that means this machine's
+// zone.
 func iana(name string) (*time.Location, bool) {
 	if name == "" || name == "Local" || strings.Contains(name, "//") {
 		return nil, false
@@ -68,11 +68,11 @@ func ianaCase(name string) string {
 
 var zoneWord = regexp.MustCompile(`[A-Za-z]+`)
 
-// loaded are the zones that were found, by name: no more than there are. Finding one
-// reads a file.
+// loaded caches zones by name, because finding one reads a file. Only existing zones
+// are in it, so it is bounded.
 var loaded sync.Map
 
-// fixed is the zone whose clocks are always so many seconds from UTC.
+// fixed returns the zone whose clocks are always the given number of seconds from UTC.
 func fixed(offset int) *time.Location {
 	const hour = 3600
 	if offset == 0 {
@@ -95,11 +95,11 @@ func fixed(offset int) *time.Location {
 	return time.FixedZone(name, offset)
 }
 
-// distance is a distance from UTC as people and programs write it: GMT+02:00,
+// distance matches an offset from UTC as people and programs write it: GMT+02:00,
 // UTC-3, +0530, (GMT-03:00) Buenos Aires.
 var distance = regexp.MustCompile(`(?i)^\(?(?:GMT|UTC|Z)? ?([+-])(\d{1,2})(?::?([0-5]\d)(?::?([0-5]\d))?)?(?:\).*)?$`)
 
-// offsetOf reads a distance from UTC, in seconds.
+// offsetOf reads an offset from UTC, in seconds.
 func offsetOf(name string) (int, bool) {
 	parts := distance.FindStringSubmatch(strings.ReplaceAll(name, "−", "-"))
 	if parts == nil {
@@ -119,7 +119,7 @@ func offsetOf(name string) (int, bool) {
 //go:embed windowszones.tsv
 var windowsZoneTable string
 
-// windowsZones maps the names of Windows' zones, as windowsKey has them, to IANA's.
+// windowsZones maps the names of Windows' zones, as windowsKey writes them, to IANA's.
 var windowsZones = sync.OnceValue(func() map[string]string {
 	zones := map[string]string{}
 	for line := range strings.Lines(windowsZoneTable) {
@@ -130,8 +130,8 @@ var windowsZones = sync.OnceValue(func() map[string]string {
 	return zones
 })
 
-// windowsKey is the name of a Windows' zone by which it is looked up: the one in
-// summer has the standard one's.
+// windowsKey returns the key of a Windows zone's name. A name of summer time has the
+// key of the standard time's name.
 func windowsKey(name string) string {
 	return strings.Replace(strings.ToLower(name), " daylight time", " standard time", 1)
 }
