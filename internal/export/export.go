@@ -1,9 +1,8 @@
-// Package export writes stored messages to files for other programs: to an mbox,
-// or to one .eml file for each message. It reads the store and changes nothing
-// there.
+// Package export writes stored messages to files for other programs: to an mbox, or to
+// one .eml file for each message. It only reads the store.
 //
-// A file has its final name only when it is whole: an export that is interrupted
-// leaves nothing that looks like a result.
+// A file gets its final name when it is complete: an interrupted export leaves nothing
+// that looks like a result.
 package export
 
 import (
@@ -15,7 +14,7 @@ import (
 	"headroom/jobs"
 )
 
-// A Source is where messages are stored.
+// A Source lists stored messages.
 type Source interface {
 	// FindMessages lists messages by id, from those after afterID.
 	FindMessages(ctx context.Context, account string, f jobs.MessageFilter, afterID string, limit int) ([]jobs.Message, error)
@@ -37,19 +36,19 @@ type Options struct {
 	DoneFunc func(bytes int64) // called after each message with its size, if set
 }
 
-// Result is what came of an export.
+// Result counts what an export did.
 type Result struct {
 	Messages int64 `json:"messages"` // written
 	Bytes    int64 `json:"bytes"`    // of their raw form
-	Present  int64 `json:"present"`  // were there before, whole
+	Present  int64 `json:"present"`  // existed before, complete
 	Missing  Left  `json:"missing"`  // have no stored body, and were left out
 	Damaged  Left  `json:"damaged"`  // do not have the bytes that were stored any more
 }
 
-// Complete reports whether everything that was asked for is there, byte for byte.
+// Complete reports whether every requested message was exported, byte for byte.
 func (r Result) Complete() bool { return r.Missing.Count == 0 && r.Damaged.Count == 0 }
 
-// Left are messages with which something is wrong.
+// Left counts messages that were not exported.
 type Left struct {
 	Count int64    `json:"count"`
 	IDs   []string `json:"ids"` // of the first hundred
@@ -62,8 +61,8 @@ func (l *Left) add(id string) {
 	}
 }
 
-// each hands over all messages in the order of their ids, the raw bytes with them.
-// Damaged messages are left out.
+// each calls a function with all messages in the order of their ids, and their raw
+// bytes. It leaves out damaged messages.
 func (o Options) each(ctx context.Context, write func(m jobs.Message, raw io.Reader) error) (Result, error) {
 	r := Result{Missing: Left{IDs: []string{}}, Damaged: Left{IDs: []string{}}}
 	for after := ""; ; {
@@ -86,7 +85,7 @@ func (o Options) each(ctx context.Context, write func(m jobs.Message, raw io.Rea
 	}
 }
 
-// errPresent says that a message was there before.
+// errPresent reports that a message was exported before.
 var errPresent = errors.New("there before")
 
 func (o Options) one(ctx context.Context, r *Result, m jobs.Message, write func(jobs.Message, io.Reader) error) error {

@@ -13,7 +13,7 @@ import (
 	"headroom/jobs"
 )
 
-// MboxFile is [Mbox] to a file. The error is [fs.ErrExist] when there is one and
+// MboxFile is [Mbox] to a file. The error is [fs.ErrExist] if the file exists and
 // overwrite is false.
 func MboxFile(ctx context.Context, o Options, path string, overwrite bool) (r Result, err error) {
 	if _, err := os.Lstat(path); err == nil && !overwrite {
@@ -26,9 +26,8 @@ func MboxFile(ctx context.Context, o Options, path string, overwrite bool) (r Re
 	return r, err
 }
 
-// EMLFolder writes each message to a file of its own in a folder, ID.eml, byte for
-// byte. Files that are there already in the right size are left alone, so that an
-// export that was interrupted goes on where it was.
+// EMLFolder writes each message to its own file in a folder, ID.eml, byte for byte. It
+// keeps existing files of the right size, so an interrupted export continues.
 func EMLFolder(ctx context.Context, o Options, folder string) (Result, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return Result{}, fmt.Errorf("make the folder of the export: %w", err)
@@ -45,8 +44,8 @@ func EMLFolder(ctx context.Context, o Options, folder string) (Result, error) {
 	})
 }
 
-// whole makes a file that has its name only when write has succeeded. With sync
-// it is on the disk by then.
+// whole writes a file that gets its name only after write succeeded. With sync, the
+// file is on the disk by then.
 func whole(path string, sync bool, write func(*os.File) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.part")
 	if err != nil {
@@ -67,8 +66,8 @@ func whole(path string, sync bool, write func(*os.File) error) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// CreatePrivate is [os.Create] for what no other user of the machine may read, also
-// where the file is there already.
+// CreatePrivate is [os.Create] for a file that no other user of the machine may read,
+// even if the file exists already.
 func CreatePrivate(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

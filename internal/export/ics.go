@@ -10,8 +10,8 @@ import (
 	"headroom/internal/agenda"
 )
 
-// ICSFile writes a calendar to a file, as iCalendar, and returns how many events
-// there are. The error is [fs.ErrExist] when there is one and overwrite is false.
+// ICSFile writes a calendar to a file, as iCalendar, and returns the number of events.
+// The error is [fs.ErrExist] if the file exists and overwrite is false.
 func ICSFile(a *agenda.Agenda, path string, overwrite bool) (events int, err error) {
 	if _, err := os.Lstat(path); err == nil && !overwrite {
 		return 0, fmt.Errorf("export to %s: %w", path, fs.ErrExist)
@@ -23,7 +23,7 @@ func ICSFile(a *agenda.Agenda, path string, overwrite bool) (events int, err err
 	return events, err
 }
 
-// ICSPath is the file of a calendar in a folder.
+// ICSPath returns the path of a calendar's file in a folder.
 func ICSPath(folder, calendar string) string {
 	return filepath.Join(folder, url.QueryEscape(calendar)+".ics")
 }

@@ -13,8 +13,8 @@ import (
 	"headroom/jobs"
 )
 
-// LabelsHeader is the header that says which labels a message of an mbox has, as
-// in exports of Google's own. Its values are the labels' ids.
+// LabelsHeader is the header with the labels of a message in an mbox, as in Google's
+// own exports. Its values are the labels' ids.
 const LabelsHeader = "X-Gmail-Labels"
 
 // Mbox writes messages to w as an mbox of the kind mboxrd: before each a line
@@ -41,7 +41,7 @@ func (b *mbox) write(m jobs.Message, raw io.Reader) error {
 	b.r.Reset(raw)
 	end := b.lineEnd()
 	received := m.InternalDate.UTC()
-	if received.IsZero() { // readers want a date
+	if received.IsZero() { // readers require a date
 		received = time.Unix(0, 0).UTC()
 	}
 	fmt.Fprintf(b.w, "From %s@xxx %s\n%s", word(m.ID), received.Format(time.ANSIC), labels(m.Labels, end))
@@ -52,9 +52,9 @@ func (b *mbox) write(m jobs.Message, raw io.Reader) error {
 	return err
 }
 
-// lineEnd is what ends the message's first line.
+// lineEnd returns the line end of the message's first line.
 func (b *mbox) lineEnd() string {
-	begin, _ := b.r.Peek(4 << 10) // less at the end, and whatever is wrong shows again
+	begin, _ := b.r.Peek(4 << 10) // fewer bytes at the end; an error recurs with the next read
 	if line, _, ok := strings.Cut(string(begin), "\n"); ok && strings.HasSuffix(line, "\r") {
 		return "\r\n"
 	}
@@ -86,8 +86,8 @@ func (b *mbox) copyQuoted(end string) error {
 	}
 }
 
-// quote copies the ">" at the beginning of a line, one more if "From " follows.
-// The error is that of reading when nothing is left.
+// quote copies the ">" at the beginning of a line, and one more if "From " follows.
+// The error is that of the reader when nothing is left.
 func (b *mbox) quote() error {
 	for quoted := false; ; quoted = true {
 		begin, err := b.r.Peek(len("From "))
@@ -115,7 +115,7 @@ func eof(err error) error {
 	return err
 }
 
-// labels is the header with the labels' ids, folded where it gets long.
+// labels returns the header with the labels' ids, folded if it is long.
 func labels(ids []string, end string) string {
 	if len(ids) == 0 {
 		return ""
@@ -123,7 +123,7 @@ func labels(ids []string, end string) string {
 	var b strings.Builder
 	b.WriteString(LabelsHeader + ": ")
 	for i, width := 0, b.Len(); i < len(ids); i++ {
-		id := mime.QEncoding.Encode("utf-8", ids[i]) // what is no plain text is encoded
+		id := mime.QEncoding.Encode("utf-8", ids[i]) // encodes what is not plain ASCII
 		if strings.ContainsAny(id, `,"\`) {
 			id = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 		}
@@ -140,7 +140,7 @@ func labels(ids []string, end string) string {
 	return b.String() + end
 }
 
-// word makes one printable word of an id.
+// word returns an id as one printable word.
 func word(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {

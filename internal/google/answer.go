@@ -18,19 +18,19 @@ import (
 	"headroom/internal/lenient"
 )
 
-// Google's client decodes an answer as a whole, and so fails it as a whole for one
-// field of another kind. What is read here is therefore asked for as that client
-// would ask, and decoded item by item and field by field: an odd value costs its
-// item at most.
+// Google's client decodes an answer as a whole, so one field of an unexpected type
+// fails the whole answer. This file sends the same requests as that client, and decodes
+// the answers item by item and field by field: an unexpected value costs at most its
+// item.
 
-// A fieldError says that an answer is of no use, because a field of it cannot be
+// A fieldError reports that an answer is useless because one of its fields cannot be
 // read.
 type fieldError struct{ problem lenient.Problem }
 
 func (e *fieldError) Error() string { return e.problem.String() }
 
-// get makes a call as Google's client would, and returns the body of the answer. In
-// path, a name in braces stands for one of ids.
+// get makes a call as Google's client would, and returns the body of the answer. A
+// name in braces in path is replaced by the next of ids.
 func get(ctx context.Context, client *http.Client, base, path string, ids map[string]string, query url.Values) (io.ReadCloser, error) {
 	return send(ctx, client, http.MethodGet, base, path, ids, query, nil)
 }
@@ -68,7 +68,7 @@ func send(ctx context.Context, client *http.Client, method, base, path string, i
 	return resp.Body, nil
 }
 
-// get makes a call of Gmail about the mailbox, and returns the answer.
+// get makes a call of Gmail about the mailbox, and returns the body of the answer.
 func (m *Mailbox) get(ctx context.Context, path string, ids map[string]string, query url.Values) ([]byte, error) {
 	body, err := get(ctx, m.client, m.service.BasePath, "gmail/v1/users/me/"+path, ids, query)
 	if err != nil {
@@ -79,9 +79,9 @@ func (m *Mailbox) get(ctx context.Context, path string, ids map[string]string, q
 	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), err
 }
 
-// object makes a call whose answer is one object, and reads that. The fields that
-// are named are those without which the answer is of no use; what cannot be read of
-// the others is logged, and zero.
+// object makes a call whose answer is one object, and decodes that. An answer is
+// useless without the named fields; any other field that cannot be read is logged, and
+// left zero.
 func (m *Mailbox) object(ctx context.Context, c call, path string, ids map[string]string, query url.Values, to any, needed ...string) (lenient.Problems, error) {
 	text, err := m.get(ctx, path, ids, query)
 	if err != nil {
@@ -105,7 +105,7 @@ func (g *Google) read(c call, text []byte, to any, needed ...string) (lenient.Pr
 	return problems, nil
 }
 
-// notObject is the error of an answer that is no object.
+// notObject returns the error of an answer that is not an object.
 func notObject(err error) error {
 	if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
 		return err
@@ -113,8 +113,8 @@ func notObject(err error) error {
 	return fmt.Errorf("%w: %w", errNoObject, err)
 }
 
-// unreadable notes fields of an answer that could not be read, in one line for all
-// of them. Values are not logged: they are a stranger's.
+// unreadable counts and logs the fields of an answer that could not be read, in one
+// line. It logs no values, because they come from strangers.
 func (g *Google) unreadable(c call, problems lenient.Problems) {
 	if len(problems) == 0 {
 		return
@@ -129,8 +129,8 @@ func (g *Google) unreadable(c call, problems lenient.Problems) {
 		zap.Int("fields", len(problems)), zap.String("which", strings.Join(texts, "; ")))
 }
 
-// An answerPage is what pages of all lists have in common. Its items stay as Google
-// gave them.
+// An answerPage has the fields that pages of all lists share. Its items are not
+// decoded.
 type answerPage struct {
 	items         []json.RawMessage
 	list          string // the field that holds them
@@ -140,8 +140,8 @@ type answerPage struct {
 	updated       time.Time
 }
 
-// A rawList is a list whose items are not decoded. It notes what stands in the
-// place of a list.
+// A rawList is a list whose items are not decoded. It records what stood there instead
+// of a list.
 type rawList struct {
 	items []json.RawMessage
 	other json.RawMessage
@@ -159,9 +159,9 @@ func (l *rawList) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &l.items)
 }
 
-// readPage reads a page. The error says that it is no JSON, or that the list or a
-// field by which the reading goes on is none: without that, the rest would be taken
-// for nothing.
+// readPage decodes a page. It returns an error if the page is not JSON, or if the list
+// or a token of the next page cannot be read: the rest of the list would otherwise be
+// taken to be empty.
 func readPage(body io.Reader) (page answerPage, err error) {
 	var fields *struct { // nil: the page is null
 		Items    rawList `json:"items"`
@@ -215,14 +215,14 @@ func readPage(body io.Reader) (page answerPage, err error) {
 	return page, nil
 }
 
-// momentOf reads a time that may be missing, or be none: then it is zero.
+// momentOf reads a time. It returns the zero time for one that is missing or invalid.
 func momentOf(text string) time.Time {
 	t, _ := time.Parse(time.RFC3339, text)
 	return t
 }
 
-// itemsOf reads the items of a page. Those that cannot be read are left out, and
-// what is wrong with them is logged.
+// itemsOf decodes the items of a page. It leaves out and logs those that cannot be
+// read.
 func itemsOf[T any](g *Google, c call, page answerPage, read func(json.RawMessage) (T, lenient.Problems, error)) []T {
 	all := make([]T, 0, len(page.items))
 	var problems lenient.Problems
@@ -234,7 +234,7 @@ func itemsOf[T any](g *Google, c call, page answerPage, read func(json.RawMessag
 		}
 		_, field := errors.AsType[*fieldError](err)
 		switch {
-		case field: // it is among the odd ones
+		case field: // it is reported with the other fields
 		case errors.Is(err, lenient.ErrNull):
 			problems = append(problems, lenient.Problem{Field: at, Found: "null"})
 		case errors.Is(err, errNoItemID), errors.Is(err, errNoMessage):

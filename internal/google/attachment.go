@@ -7,12 +7,12 @@ import (
 	"headroom/jobs"
 )
 
-// attachmentsOf lists the parts of a message whose content comes by itself, and
-// those with a file's name, whose content may stand in the message or be nothing.
+// attachmentsOf lists the parts of a message whose content must be fetched by itself,
+// and the parts with a file name, whose content may stand in the message or be empty.
 //
-// A part is named by Google's id for it. Where there is none, as of a message that
-// is nothing but one attachment, it is its place in the tree, "0" for the root; and
-// where an earlier part has the name, a number follows it.
+// A part is named by Google's id for it. If there is no id, as in a message that is
+// just one attachment, the name is the part's position in the tree, "0" for the root.
+// If an earlier part has the same name, a number follows it.
 func attachmentsOf(root *part) []jobs.Attachment {
 	var found []jobs.Attachment
 	taken := map[string]bool{}
@@ -52,8 +52,8 @@ func orRoot(place string) string {
 	return place
 }
 
-// attachment reports whether a part is an attachment. Its content is at hand where
-// it stands in the message, or is nothing.
+// attachment reports whether a part is an attachment. Its content is known if it
+// stands in the message, or is empty.
 func (p *part) attachment() (jobs.Attachment, bool) {
 	a := jobs.Attachment{Filename: p.Filename, MimeType: p.MimeType, Size: p.Body.size()}
 	switch b := p.Body; {
@@ -65,7 +65,7 @@ func (p *part) attachment() (jobs.Attachment, bool) {
 	case b != nil && b.Data != "":
 		content, err := decodeBase64(b.Data)
 		if err != nil {
-			return a, false // what Google gave is kept as a whole in any case
+			return a, false // the stored answer keeps it in any case
 		}
 		a.Content, a.Size = content, int64(len(content))
 		return a, true

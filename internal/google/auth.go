@@ -17,15 +17,15 @@ import (
 	"golang.org/x/oauth2/jwt"
 )
 
-// authTransport gives every request the account's token, and a refused token
-// one second chance. It never modifies a request that it was given.
+// authTransport adds the account's token to every request, and repeats a request once
+// with a new token if Google refused the first. It never modifies the given request.
 type authTransport struct {
 	tokens *tokenSource
 	next   http.RoundTripper
 }
 
-// RoundTrip implements [http.RoundTripper]. A second attempt goes through next
-// like the first, and is charged like it.
+// RoundTrip implements [http.RoundTripper]. A second attempt goes through next like
+// the first, so it is charged too.
 func (t *authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, token, err := t.attempt(r)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || (r.Body != nil && r.Body != http.NoBody) {
@@ -54,19 +54,19 @@ func (t *authTransport) attempt(r *http.Request) (*http.Response, *oauth2.Token,
 	return resp, token, err
 }
 
-// A keyFile is a service account's key, read again once its file has changed: a
-// key that was rotated needs no restart. It is safe for concurrent use.
+// A keyFile is a service account's key. It is read again when its file has changed, so
+// a rotated key needs no restart. It is safe for concurrent use.
 type keyFile struct {
 	path string
 	log  *zap.Logger
 
 	mu   sync.Mutex
 	key  *jwt.Config
-	seen os.FileInfo // the file as the key was read
+	seen os.FileInfo // of the file when the key was read
 }
 
 func newKeyFile(path string, log *zap.Logger) (*keyFile, error) {
-	seen, _ := os.Stat(path) // reading says what is wrong
+	seen, _ := os.Stat(path) // reading the file reports what is wrong
 	key, err := readKey(path)
 	return &keyFile{path: path, log: log, key: key, seen: seen}, err
 }
@@ -90,8 +90,8 @@ func (f *keyFile) current() jwt.Config {
 	return *f.key
 }
 
-// readKey reads a service account's key file, and finds out now what would
-// otherwise fail with the first token.
+// readKey reads a service account's key file, and checks now what would otherwise
+// fail with the first token.
 func readKey(path string) (*jwt.Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -20,19 +20,18 @@ const (
 	firstStep = 64 << 10 // most messages end within it
 	nextStep  = 1 << 20
 
-	// heldPerByte is how many bytes of memory a byte of a fetch's body takes at
-	// worst: in buffers on its way to the disk, in what the parser will see of
-	// the message with its slack. What lies beyond heldMost bytes of the body
-	// passes through and takes none.
+	// heldPerByte is the most memory, in bytes, that a byte of a fetch's body takes:
+	// in buffers on its way to the disk, and in what the parser sees of the message.
+	// Bytes of the body beyond heldMost pass through and take none.
 	heldPerByte = 3
 	heldMost    = 3 << 19
 )
 
 const (
-	// patience is how long a body may stand still.
+	// patience is how long a body may make no progress.
 	patience = 20 * time.Second
-	// anySpeed is how long it may come at any speed; from then on it must have come
-	// at [jobs.LeastSpeed].
+	// anySpeed is how long a body may arrive at any speed; after that its mean speed
+	// must be at least [jobs.LeastSpeed].
 	anySpeed = 2 * time.Minute
 )
 
@@ -41,9 +40,9 @@ var (
 	errSlow     = errors.New("the answer stands still, or comes too slowly")
 )
 
-// bodyMeter is the transport under all others: it bounds the bodies of answers in
-// size and in slowness, takes those of fetches out of the budget before they are
-// read, and taps the messages in them.
+// bodyMeter is the innermost transport. It bounds the size of answers' bodies and how
+// slowly they may arrive, takes the bytes of fetches from the budget before it reads
+// them, and extracts the messages in them.
 type bodyMeter struct{ base http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
@@ -82,8 +81,7 @@ type tappedBody struct {
 	io.Closer
 }
 
-// pacedBody ends a body that comes too slowly. Only the time spent in reading
-// counts, not that in between.
+// pacedBody ends a body that arrives too slowly. Only the time spent in Read counts.
 type pacedBody struct {
 	io.ReadCloser
 	ctx    context.Context
@@ -122,9 +120,9 @@ func (b *pacedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// meteredBody reads a body no further than its ticket has taken bytes for: all
-// of it at once when the length is known, else step by step. Without a ticket
-// it only bounds the body.
+// meteredBody reads a body no further than its ticket has taken bytes for: all of it
+// at once if the length is known, otherwise step by step. Without a ticket it only
+// bounds the body.
 type meteredBody struct {
 	io.ReadCloser
 	ctx    context.Context // of the request, whose end also ends the body
@@ -151,8 +149,8 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ensure takes more bytes when all that were taken have been read, until so many
-// were that the rest takes no more memory.
+// ensure takes more bytes when all that were taken have been read, until the rest of
+// the body takes no more memory.
 func (b *meteredBody) ensure() error {
 	if b.read < b.taken {
 		return nil

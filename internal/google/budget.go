@@ -14,11 +14,10 @@ const DefaultBudget = 256 << 20
 // fetch has a ticket, which takes bytes as its body comes in and gives all of
 // them back at the end.
 //
-// A ticket that finds no room waits. Only the oldest ticket at work never does:
-// it may exceed the budget, so that tickets which all hold something and all
-// want more cannot wait for each other for ever. What is held is therefore at
-// most the limit plus what one message needs: all tickets but the oldest were
-// given room within the limit, and a ticket once oldest stays so until its end.
+// A ticket waits if the budget has no room, except for the oldest active ticket: it
+// may exceed the budget, so fetches cannot deadlock on it. At most the limit plus one
+// message is held, because all tickets but the oldest were given room within the limit,
+// and the oldest ticket stays the oldest until its end.
 type budget struct {
 	limit   int64
 	metrics *metrics
@@ -36,8 +35,8 @@ func newBudget(limit int64, m *metrics) *budget { return &budget{limit: limit, m
 // time. The zero value of all but budget is a ticket that has taken nothing.
 type ticket struct {
 	budget *budget
-	raw    io.Writer // where the message goes as it comes in; nil: nowhere
-	whole  bool      // all of the body is held, and not only what heldMost says
+	raw    io.Writer // receives the message as it arrives; nil: discarded
+	whole  bool      // the whole body is held, not only its first heldMost bytes
 	field  string    // of the answer that holds it
 	most   int64     // bytes of a body; a longer one is an error
 
@@ -51,7 +50,8 @@ type ticket struct {
 type ticketKey struct{}
 
 // withTicket returns a context whose response bodies are taken from b, and whose
-// message goes to raw unless that is nil. The caller must release the ticket when it no longer holds the body's bytes.
+// message goes to raw unless that is nil. The caller must release the ticket once it no
+// longer holds the body's bytes.
 func (b *budget) withTicket(ctx context.Context, raw io.Writer) (context.Context, *ticket) {
 	t := &ticket{budget: b, raw: raw, field: "raw", most: maxMessageBody}
 	return context.WithValue(ctx, ticketKey{}, t), t
@@ -94,8 +94,8 @@ func (t *ticket) take(ctx context.Context, n int64) error {
 	return context.Cause(ctx)
 }
 
-// release gives all bytes back and lets others have them. The ticket may be
-// used again.
+// release gives all bytes back and grants them to others. The ticket may be used
+// again.
 func (t *ticket) release() {
 	b := t.budget
 	b.mu.Lock()

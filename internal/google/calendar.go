@@ -21,7 +21,7 @@ import (
 	"headroom/quota"
 )
 
-// Calendar's largest pages; each costs one, however much is on it.
+// Calendar's largest pages. A page costs one unit, whatever its size.
 const (
 	calendarPageSize = 250
 	eventPageSize    = 2500
@@ -37,8 +37,8 @@ type Calendar struct {
 	quotaUser string
 }
 
-// Calendar opens an account's calendars for calls in a lane, as [Google.Mailbox]
-// does its mailbox.
+// Calendar opens an account's calendars for calls in a lane, under the terms of
+// [Google.Mailbox].
 func (g *Google) Calendar(ctx context.Context, a jobs.Account, lane quota.Lane, maxWait time.Duration) (*Calendar, error) {
 	if !lane.Valid() {
 		return nil, fmt.Errorf("calendars of %s: unknown lane %q", a.Email, lane)
@@ -54,10 +54,10 @@ func (g *Google) Calendar(ctx context.Context, a jobs.Account, lane quota.Lane, 
 		caller: quota.Caller{Project: a.Project, User: a.QuotaUser(), Lane: lane, MaxWait: maxWait}}, nil
 }
 
-// QuotaUser is what tells Google whose quota a call of Calendar is to be charged
-// to. Without it, under domain-wide delegation, that is the service account, with
-// all of its users at once. It says nothing of the address, of which there is one
-// for each, as there is one in the ledger; Google takes up to 40 characters.
+// QuotaUser returns the value that tells Google which user a call of Calendar is
+// charged to. Without it, under domain-wide delegation, Google charges the service
+// account for all of its users. It is a hash that does not reveal the address, one for
+// each user of the ledger; Google accepts up to 40 characters.
 func QuotaUser(email string) string {
 	sum := sha256.Sum256([]byte(jobs.FoldAddress(email)))
 	return hex.EncodeToString(sum[:20])
@@ -77,11 +77,11 @@ func (g *Google) newCalendar(ctx context.Context, key accountKey, credentials *k
 	return service, client, nil
 }
 
-// Calendars gets a page of the account's list of calendars: all of it or, with a
-// sync token, what has changed since; the first page for an empty page token. The
-// page is used while its memory is accounted for, and use's error is returned as
-// it is. An error of [jobs.ClassExpired] says that the sync token no longer works, one
-// of [jobs.ClassCursor] that a token is none.
+// Calendars gets a page of the account's list of calendars: the whole list or, with a
+// sync token, what has changed since; the first page for an empty page token. It calls
+// use while the page's memory is accounted for, and returns use's error as it is. An
+// error of [jobs.ClassExpired] means that the sync token no longer works, and one of
+// [jobs.ClassCursor] that a token is invalid.
 func (c *Calendar) Calendars(ctx context.Context, syncToken, pageToken string, use func(jobs.CalendarListPage) error) error {
 	query := url.Values{"maxResults": {strconv.Itoa(calendarPageSize)}, "showDeleted": {"true"}, "showHidden": {"true"}}
 	return listPage(ctx, c, tokenCall(callCalendars, callCalendarsPage, query, syncToken, pageToken), "users/me/calendarList", "", query,
@@ -90,10 +90,10 @@ func (c *Calendar) Calendars(ctx context.Context, syncToken, pageToken string, u
 		}, use)
 }
 
-// Events gets a page of a calendar's events, series as such and deleted ones among
-// them, as [Calendar.Calendars] does of the list. All pages of a pass are asked for
-// with the same parameters, but for the page token. An error of [jobs.ClassGone] or
-// [jobs.ClassForbidden] is about this calendar only.
+// Events gets a page of a calendar's events, under the terms of [Calendar.Calendars].
+// Series are not expanded, and deleted events are included. All requests of a pass
+// have the same parameters except for the page token. An error of [jobs.ClassGone] or
+// [jobs.ClassForbidden] concerns this calendar only.
 func (c *Calendar) Events(ctx context.Context, calendarID, syncToken, pageToken string, use func(jobs.EventPage) error) error {
 	query := url.Values{"maxResults": {strconv.Itoa(eventPageSize)}, "showDeleted": {"true"}, "singleEvents": {"false"}}
 	return listPage(ctx, c, tokenCall(callEvents, callEventsPage, query, syncToken, pageToken), "calendars/{calendarId}/events", calendarID, query,
@@ -102,7 +102,7 @@ func (c *Calendar) Events(ctx context.Context, calendarID, syncToken, pageToken 
 		}, use)
 }
 
-// tokenCall puts the tokens into a query and says which call that makes it.
+// tokenCall puts the tokens into a query and returns which call that makes.
 func tokenCall(first, next call, query url.Values, syncToken, pageToken string) call {
 	if syncToken != "" {
 		query.Set("syncToken", syncToken)
@@ -116,7 +116,7 @@ func tokenCall(first, next call, query url.Values, syncToken, pageToken string) 
 	return first
 }
 
-// listPage makes one call and has its page used.
+// listPage makes one call and calls use with its page.
 func listPage[P any](ctx context.Context, c *Calendar, what call, path, calendarID string, query url.Values,
 	read func(call, answerPage) P, use func(P) error) error {
 	metered, ticket := c.google.budget.withTicket(ctx, nil)
@@ -141,7 +141,7 @@ func listPage[P any](ctx context.Context, c *Calendar, what call, path, calendar
 	return use(page)
 }
 
-// get asks Calendar for a page.
+// get requests a page of Calendar.
 func (c *Calendar) get(ctx context.Context, path, calendarID string, query url.Values) (answerPage, error) {
 	query.Set("quotaUser", c.quotaUser)
 	body, err := get(ctx, c.account.client, c.account.calendar.BasePath, path, map[string]string{"calendarId": calendarID}, query)
@@ -152,7 +152,7 @@ func (c *Calendar) get(ctx context.Context, path, calendarID string, query url.V
 	return readPage(body)
 }
 
-// entryOf reads one entry of the list of calendars.
+// entryOf decodes one entry of the list of calendars.
 func entryOf(item json.RawMessage) (e jobs.CalendarEntry, odd lenient.Problems, err error) {
 	var fields struct {
 		ID              string `json:"id"`
@@ -183,8 +183,7 @@ type start struct {
 	DateTime string `json:"dateTime"`
 }
 
-// eventOf reads one event, of which a tombstone may have no more than id and
-// status.
+// eventOf decodes one event. A tombstone may have only an id and a status.
 func eventOf(item json.RawMessage) (e jobs.Event, odd lenient.Problems, err error) {
 	var fields struct {
 		ID            string `json:"id"`

@@ -20,8 +20,8 @@ const CalendarScope = "https://www.googleapis.com/auth/calendar.readonly"
 
 const hintCalendars = "in the Workspace admin console, under domain-wide delegation, grant the service account's client id the scope " + CalendarScope
 
-// calendarRules is the table of [rules] for the calls of Calendar. What is about
-// one calendar only never has a class that stops the account.
+// calendarRules is the table of [rules] for the calls of Calendar. An answer about one
+// calendar never has a class that stops the account.
 var calendarRules = []rule{
 	{status: 400, reasons: []string{"failedPrecondition"}, calls: []call{callCalendars}, class: jobs.ClassTransient,
 		hint: "if that goes on, check that the user has calendars and that the service account may act for the user"},
@@ -49,11 +49,11 @@ var calendarRules = []rule{
 	{status: 410, reasons: []string{"deleted"}, calls: []call{callEvents, callEventsPage}, class: jobs.ClassGone},
 	{status: 410, class: jobs.ClassExpired},
 
-	// Not recognised as one of the kinds of quota, but surely one.
+	// A refusal for quota of a kind that was not recognised.
 	{status: http.StatusTooManyRequests, class: jobs.ClassQuota},
 }
 
-// rulesOf returns the table that a call's answers are looked up in.
+// rulesOf returns the table for a call's answers.
 func rulesOf(c call) []rule {
 	if c.api() == "calendar" {
 		return calendarRules

@@ -28,11 +28,11 @@ var (
 	errNoRaw       = errors.New("the answer holds no raw message")
 )
 
-// maxMessage bounds what of Google's words goes into an error.
+// maxMessage bounds how much of Google's message goes into an error, in bytes.
 const maxMessage = 500
 
-// An answerError is a call's error in one line. Google's own error, which may
-// have many, is behind it.
+// An answerError is a call's error in one line. It wraps Google's own error, which may
+// have many lines.
 type answerError struct {
 	text string
 	err  error
@@ -41,15 +41,15 @@ type answerError struct {
 func (e *answerError) Error() string { return e.text }
 func (e *answerError) Unwrap() error { return e.err }
 
-// classify says what the error of a call means. The ledger's errors come back
-// as they are, and so does what ctx, the caller's context, cut off when it ended;
-// everything else is a *jobs.CallError.
+// classify returns what the error of a call means. It returns the ledger's errors, and
+// the error of ctx, the caller's context, as they are; everything else becomes a
+// *jobs.CallError.
 func (g *Google) classify(ctx context.Context, c call, err error) error {
 	if err == nil {
 		return nil
 	}
 	if inner, ok := errors.AsType[*url.Error](err); ok {
-		err = inner.Err // its text is the whole request
+		err = inner.Err // the outer text repeats the whole request
 	}
 	if isLedgers(err) {
 		return err
@@ -76,8 +76,8 @@ func isLedgers(err error) bool {
 		errors.Is(err, quota.ErrNoCaller) || errors.Is(err, quota.ErrCaller) || errors.Is(err, quota.ErrUnknownProject)
 }
 
-// classifyAnswer sorts an HTTP status that is no success: first as quota, then
-// by the table, if it is Google who answered.
+// classifyAnswer classifies an HTTP status other than success: first as a refusal for
+// quota, then by the table, if the answer is Google's.
 func (g *Google) classifyAnswer(ctx context.Context, c call, answer *googleapi.Error) error {
 	reasons := reasonsOf(answer)
 	reason := http.StatusText(answer.Code)
@@ -148,9 +148,9 @@ func reasonsOf(answer *googleapi.Error) []string {
 	return reasons
 }
 
-// sortBroken sorts what went wrong without an error of Google's: on the way, or
-// in a body that makes no sense. Nearly all of it may pass; what Google says of an
-// item by itself does not change by being asked again.
+// sortBroken classifies faults without an error of Google's: on the network, or in a
+// body that cannot be read. Nearly all of them may pass; a body about one item that
+// cannot be read stays the same when it is requested again.
 func sortBroken(c call, err error) (jobs.Class, string) {
 	if field, ok := errors.AsType[*fieldError](err); ok {
 		if c == callGet || c == callAttachment {
@@ -194,7 +194,7 @@ func sortBroken(c call, err error) (jobs.Class, string) {
 	return jobs.ClassTransient, "network"
 }
 
-// outcome names what an error means, as a metric label.
+// outcome returns what an error means, as a metric label.
 func outcome(err error) string {
 	if call, ok := errors.AsType[*jobs.CallError](err); ok {
 		return string(call.Class)

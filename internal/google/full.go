@@ -13,17 +13,16 @@ import (
 	"headroom/jobs"
 )
 
-// Fields of a part's content, of which data is tapped.
+// Fields of a part's content. The tap reads data.
 const attachmentFields = "size,data"
 
-// threadFields is what is asked of a thread for its messages' metadata.
+// threadFields is the field mask of a thread for its messages' metadata.
 const threadFields = "id,messages(" + metadataFields + ")"
 
 var errNoContent = errors.New("the answer has another length than it says")
 
-// Full gets one message as Gmail parses it, without the content of its attachments:
-// [Mailbox.Attachment] gets that. No field is left out, so that nothing of what
-// Google says is lost.
+// Full gets one message as Gmail parses it, with all fields, but without the content
+// of its attachments: [Mailbox.Attachment] gets that.
 func (m *Mailbox) Full(ctx context.Context, id string) (jobs.Fetched, error) {
 	var fetched jobs.Fetched
 	err := m.whole(ctx, callGet, func(ctx context.Context) (size int, err error) {
@@ -47,8 +46,8 @@ func (m *Mailbox) Full(ctx context.Context, id string) (jobs.Fetched, error) {
 	return fetched, nil
 }
 
-// Thread gets the messages of a thread, all that it has: their metadata, or, in
-// format full, each as [Mailbox.Full] does. One that cannot be read is left out.
+// Thread gets all messages of a thread: their metadata or, in format full, each as
+// [Mailbox.Full] does. It leaves out a message that cannot be read.
 func (m *Mailbox) Thread(ctx context.Context, id string, format jobs.Format) ([]jobs.Fetched, error) {
 	query, read := url.Values{"format": {"metadata"}, "metadataHeaders": {"Subject"}, "fields": {threadFields}}, metadataOf
 	if format == jobs.FormatFull {
@@ -76,8 +75,8 @@ func (m *Mailbox) Thread(ctx context.Context, id string, format jobs.Format) ([]
 	return all, nil
 }
 
-// whole makes a call whose answer is held as it is while it is looked at. Send
-// returns how large it is.
+// whole makes a call whose answer is held in memory while it is decoded. Send returns
+// its size.
 func (m *Mailbox) whole(ctx context.Context, c call, send func(context.Context) (int, error)) error {
 	metered, ticket := m.google.budget.withTicket(ctx, nil)
 	defer ticket.release()
@@ -93,13 +92,13 @@ func (m *Mailbox) whole(ctx context.Context, c call, send func(context.Context) 
 	return err
 }
 
-// metadataOf reads a message of a thread.
+// metadataOf decodes a message of a thread.
 func metadataOf(text json.RawMessage) (jobs.Fetched, lenient.Problems, error) {
 	m, odd, err := messageOf(text)
 	return m.fetched(), odd, err
 }
 
-// messageOf reads a message without a body.
+// messageOf decodes a message without a body.
 func messageOf(text []byte) (m message, odd lenient.Problems, err error) {
 	if odd, err = lenient.Unmarshal(text, &m); errors.Is(err, lenient.ErrNull) {
 		return m, odd, err
@@ -115,8 +114,8 @@ func messageOf(text []byte) (m message, odd lenient.Problems, err error) {
 	return m, odd, err
 }
 
-// fullOf reads a message in format full, whose text is that of Google's answer without
-// blanks between its values: the same from a thread as by itself.
+// fullOf decodes a message in format full. Its text is Google's answer without blanks
+// between values: the same from a thread as by itself.
 func fullOf(text json.RawMessage) (jobs.Fetched, lenient.Problems, error) {
 	m, odd, err := messageOf(text)
 	if err != nil {
@@ -134,9 +133,9 @@ func fullOf(text json.RawMessage) (jobs.Fetched, lenient.Problems, error) {
 	return fetched, odd, nil
 }
 
-// Attachment gets the content of an attachment that [Mailbox.Full] named lately, and
-// writes it to content as it comes in, under the terms of [Mailbox.Fetch]. It
-// returns its length.
+// Attachment gets the content of an attachment that [Mailbox.Full] named recently, and
+// writes it to content as it arrives, under the terms of [Mailbox.Fetch]. It returns
+// the length in bytes.
 func (m *Mailbox) Attachment(ctx context.Context, message string, a jobs.Attachment, content io.Writer) (size int64, err error) {
 	counted := &countingWriter{Writer: content}
 	metered, ticket := m.google.budget.withTicket(ctx, counted)
@@ -152,7 +151,7 @@ func (m *Mailbox) Attachment(ctx context.Context, message string, a jobs.Attachm
 		if err != nil {
 			return err
 		}
-		// An answer that says nothing is none, unless nothing is what the message has.
+		// An empty answer is an error, unless the message has an empty attachment.
 		silent := answer.Size == nil && counted.n == 0 && a.Size > 0
 		if answer.Data != "" || answer.size() != 0 && answer.size() != counted.n || silent {
 			return errNoContent

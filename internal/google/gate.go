@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// firstProbe and longestProbe bound how long a gate is shut before somebody may
-	// try again.
+	// firstProbe and longestProbe bound how long a gate stays open before a probe.
 	firstProbe   = 2 * time.Second
 	longestProbe = 2 * time.Minute
-	// gateTrust is how long after a call that worked any number may be made side by
-	// side; after that, one goes first.
+	// gateTrust is how long after a successful call any number of calls may be made at
+	// once; after that, one call goes first.
 	gateTrust = 10 * time.Second
 )
 
-// probeWait is how long a gate stays shut after its nth failure in a row, from 0.
+// probeWait returns how long a gate stays shut after its nth failure in a row, from 0.
 func probeWait(n int) time.Duration {
 	wait := firstProbe
 	for ; n > 0 && wait < longestProbe; n-- {
@@ -33,28 +32,28 @@ func probeWait(n int) time.Duration {
 	return min(wait, longestProbe)
 }
 
-// A gate stands before calls that all fail for one cause when they fail for a
-// project's: its key, its clock, its delegation, an API that is not enabled. Then
-// one call in a while finds out whether that is over, for all accounts, and the
-// others are told what it was told without being made. It is safe for concurrent
-// use.
+// A gate is a circuit breaker for the calls of many accounts that share a cause of
+// failure: the project's key, clock or delegation, or an API that is not enabled. While
+// it is shut, one call at a time probes whether the cause is over, for all accounts, and
+// the other calls return the probe's error without being made. It is safe for
+// concurrent use.
 type gate struct {
 	name  string // for the log
-	first bool   // one call goes first where none has worked of late
+	first bool   // one call goes first if none has succeeded recently
 	log   *zap.Logger
-	shut  func(bool) // tells the metrics
+	shut  func(bool) // sets the metric
 
 	mu       sync.Mutex
-	failure  *jobs.CallError // what the last call was told; nil: the gate is open
+	failure  *jobs.CallError // of the last call; nil: calls may be made
 	since    time.Time
 	failures int       // in a row
 	next     time.Time // when the next call may be made
 	worked   time.Time
-	probe    chan struct{} // closed at the end of the call that goes first; nil: there is none
+	probe    chan struct{} // closed at the end of the probe; nil: there is none
 }
 
-// enter returns nil when a call may be made, whose end must be told to leave, and
-// else what the last one was told, with the time until the next may be made.
+// enter returns nil if a call may be made; its result must then be passed to leave.
+// Otherwise it returns the error of the last call, with the time until the next probe.
 func (g *gate) enter(ctx context.Context) (leave func(error), err error) {
 	for {
 		g.mu.Lock()
@@ -84,17 +83,17 @@ func (g *gate) enter(ctx context.Context) (leave func(error), err error) {
 	}
 }
 
-// leave notes how a call ended. An error that is not the project's says that the
-// project is in order.
+// leave records the result of a call. An error that is not the project's shows that
+// the project is in order.
 func (g *gate) leave(err error, probe chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
 	call, _ := errors.AsType[*jobs.CallError](err)
 	switch project := call != nil && call.Class == jobs.ClassProject; {
-	case err != nil && call == nil: // cut off; it says nothing
+	case err != nil && call == nil: // cancelled: nothing is known
 	case !project && g.failure != nil && (probe == nil || call != nil && jobs.Passes(call)):
-		// An older call, or one that was not told; the next one may be.
+		// An older call, or one without a result; the next one may have one.
 	case !project:
 		if g.failure != nil {
 			g.log.Info("calls work again", zap.String("what", g.name), zap.Duration("after", now.Sub(g.since).Round(time.Second)))
@@ -106,7 +105,7 @@ func (g *gate) leave(err error, probe chan struct{}) {
 		g.log.Error("calls are stopped until one that is made now and then works", zap.String("what", g.name), zap.String("cause", call.Err.Error()))
 		g.shut(true)
 		g.fail(call, now)
-	case probe != nil: // others were under way when the gate was shut
+	case probe != nil: // other calls were in flight when the gate was shut
 		g.fail(call, now)
 	}
 	if probe != nil {
@@ -130,8 +129,8 @@ type gates struct {
 	all map[gateKey]*gate
 }
 
-// gateKey names a gate: of a project, before its token endpoint or an API; for
-// tokens also of the domain that must have granted a scope.
+// gateKey identifies a gate: a project and its token endpoint or an API; for tokens
+// also the domain that must have granted a scope.
 type gateKey struct{ project, before, domain, scope string }
 
 // The gates of a project.
@@ -164,10 +163,11 @@ func (g *gates) of(key gateKey) *gate {
 	return one
 }
 
-// errUntold ends a call that says nothing about what a gate stands before.
+// errUntold is the result of a call that shows nothing about a gate's cause.
 var errUntold = errors.New("not told")
 
-// guard puts the gates of an account's project and domain before its token fetches.
+// guard puts the gates of an account's project and domain in front of its token
+// fetches.
 func (g *gates) guard(key accountKey, scope string, fetch func(context.Context) (*oauth2.Token, error)) func(context.Context) (*oauth2.Token, error) {
 	_, domain, _ := strings.Cut(key.email, "@")
 	project := g.of(gateKey{project: key.project, before: beforeTokens})
@@ -211,7 +211,7 @@ func (g *gates) guard(key accountKey, scope string, fetch func(context.Context) 
 	}
 }
 
-// asTokenError is what a gate says as the error of a token fetch.
+// asTokenError returns a gate's error as the error of a token fetch.
 func asTokenError(err error) error {
 	call, ok := errors.AsType[*jobs.CallError](err)
 	if !ok {
@@ -226,8 +226,8 @@ func asTokenError(err error) error {
 	return &told
 }
 
-// speaksForAll reports whether an answer to a call is about more than one item or
-// one purpose.
+// speaksForAll reports whether an answer to a call concerns more than one item or
+// purpose.
 func speaksForAll(c call) bool {
 	switch c {
 	case callProfile, callList, callNextPage, callHistory, callHistoryPage, callLabels, callCalendars, callCalendarsPage:
@@ -236,8 +236,8 @@ func speaksForAll(c call) bool {
 	return false
 }
 
-// through makes a call of an API behind the gate of its project. Not all calls can
-// shut it: an answer about one item may be its own.
+// through makes a call of an API behind the gate of its project. Calls about one item
+// cannot shut the gate, because the answer may concern that item only.
 func (g *Google) through(ctx context.Context, key gateKey, c call, do func() error) error {
 	leave, err := g.gates.of(key).enter(ctx)
 	if err != nil {

@@ -38,10 +38,10 @@ type Options struct {
 
 	Log        *zap.Logger           // none if nil
 	Registerer prometheus.Registerer // metrics are not registered if nil
-	Base       http.RoundTripper     // sends requests; one with fitting timeouts if nil
+	Base       http.RoundTripper     // sends requests; if nil, a transport with timeouts
 }
 
-// Project is what it takes to act for the users of a Google Cloud project.
+// Project is what is needed to act for the users of a Google Cloud project.
 type Project struct {
 	// Credentials is the path of the JSON key of a service account with
 	// domain-wide delegation. It may be empty when Options.Endpoint is set:
@@ -52,8 +52,8 @@ type Project struct {
 // userAgent must contain "gzip" for Google to compress its answers.
 const userAgent = "headroom/1 (gzip)"
 
-// maxAccounts bounds the clients that are kept. One that was dropped is made
-// again, at the price of a token.
+// maxAccounts bounds the number of clients that are kept. Making a dropped client
+// again costs a token fetch.
 const maxAccounts = 10_000
 
 // A Google opens mailboxes and calendars. It is safe for concurrent use.
@@ -73,8 +73,8 @@ type Google struct {
 
 type accountKey struct{ project, email string }
 
-// account is an account's clients. Each API has tokens of its own, since a token
-// for both is refused where an administrator has granted only one.
+// account holds an account's clients. Each API has its own tokens, because a token for
+// both scopes is refused if an administrator has granted only one.
 type account struct {
 	key      accountKey
 	service  *gmail.Service
@@ -83,8 +83,7 @@ type account struct {
 	client   *http.Client // of calendar
 }
 
-// New reads the projects' credentials and returns a Google that has not called
-// anything yet.
+// New reads the projects' credentials. It makes no call.
 func New(o Options) (*Google, error) {
 	if o.Ledger == nil {
 		return nil, errors.New("google: no ledger")
@@ -140,8 +139,8 @@ func CheckKey(path string) error {
 	return err
 }
 
-// newBase is a transport for many accounts on few hosts. The bound on a whole
-// call is in its context.
+// newBase returns a transport for many accounts on few hosts. The context of a call
+// bounds the call as a whole.
 func newBase() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
@@ -158,21 +157,21 @@ func newBase() *http.Transport {
 	}
 }
 
-// Close lets go of idle connections. Calls that are under way go on.
+// Close closes idle connections. Calls in flight go on.
 func (g *Google) Close() {
 	if c, ok := g.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// Mailbox opens an account's mailbox for calls in a lane. A call that the
-// ledger refuses waits in place for up to maxWait before it returns the
-// refusal. Nothing is called yet. The error is quota.ErrUnknownProject when the
-// account's project is not among the options'.
+// Mailbox opens an account's mailbox for calls in a lane. A call that the ledger
+// refuses waits for up to maxWait before it returns the refusal. Mailbox itself makes
+// no call. The error is quota.ErrUnknownProject if the options lack the account's
+// project.
 //
-// Errors of the mailbox's calls are a *quota.DeniedError or another error of
-// the ledger's, the error of the call's context when it has ended, or a
-// *jobs.CallError that says what Google's answer, or the lack of one, means.
+// The mailbox's calls return a *quota.DeniedError or another error of the ledger, the
+// error of the call's context when it has ended, or a *jobs.CallError that classifies
+// Google's answer, or its absence.
 func (g *Google) Mailbox(ctx context.Context, a jobs.Account, lane quota.Lane, maxWait time.Duration) (*Mailbox, error) {
 	if !lane.Valid() {
 		return nil, fmt.Errorf("mailbox of %s: unknown lane %q", a.Email, lane)
@@ -188,8 +187,8 @@ func (g *Google) Mailbox(ctx context.Context, a jobs.Account, lane quota.Lane, m
 	return &Mailbox{google: g, service: clients.service, client: clients.mail, caller: caller}, nil
 }
 
-// account returns the account's clients, the same ones every time, so that all
-// calls share a token.
+// account returns the account's clients: the same ones for all calls, so that they
+// share a token.
 func (g *Google) account(ctx context.Context, key accountKey) (*account, error) {
 	credentials, known := g.keys[key.project]
 	if !known {
@@ -232,7 +231,7 @@ func (g *Google) newService(ctx context.Context, key accountKey, credentials *ke
 	return service, client, nil
 }
 
-// client is an account's HTTP client for one API.
+// client returns an account's HTTP client for one API.
 func (g *Google) client(key accountKey, credentials *keyFile, scope string) *http.Client {
 	fetch := func(context.Context) (*oauth2.Token, error) { return &oauth2.Token{AccessToken: key.email}, nil }
 	if credentials != nil {
@@ -242,7 +241,7 @@ func (g *Google) client(key accountKey, credentials *keyFile, scope string) *htt
 	tokens.scope = scope
 	return &http.Client{
 		Transport: &authTransport{tokens: tokens, next: g.charged},
-		// Google's API does not redirect; whoever does must not get the token.
+		// Google's API does not redirect. Another server must not get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

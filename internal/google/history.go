@@ -23,9 +23,8 @@ var (
 	errNoLabels  = errors.New("the answer names no label, and every mailbox has some")
 )
 
-// possible is a history id as an answer names it, or 0 for one that can be none:
-// signed numbers compare ids, and a row with the greatest of all would be newer than
-// whatever is told of it later.
+// possible returns a history id of an answer, or 0 if it is out of range: ids are
+// compared as signed numbers, and a row with the largest one would never be updated.
 func possible(id uint64) uint64 {
 	if id > math.MaxInt64 {
 		return 0
@@ -33,9 +32,9 @@ func possible(id uint64) uint64 {
 	return id
 }
 
-// History returns a page of up to 500 records of what changed after a history id:
-// the first page for an empty token. The error's class is [jobs.ClassCursor] when
-// the history does not reach back so far, or the token does not work any more.
+// History returns a page of up to 500 records of the changes after a history id: the
+// first page for an empty token. The class of the error is [jobs.ClassCursor] if the
+// history does not reach back so far, or the token no longer works.
 func (m *Mailbox) History(ctx context.Context, after uint64, pageToken string) (jobs.HistoryPage, error) {
 	query := url.Values{"startHistoryId": {strconv.FormatUint(after, 10)}, "maxResults": {strconv.Itoa(pageSize)}, "fields": {historyFields}}
 	c := callHistory
@@ -50,13 +49,13 @@ func (m *Mailbox) History(ctx context.Context, after uint64, pageToken string) (
 			return err
 		}
 		if answer.historyID == 0 && answer.nextPageToken == "" {
-			return errNoHistory // an answer of nothing is no proof that nothing changed
+			return errNoHistory // an empty answer does not prove that nothing changed
 		}
 		page = jobs.HistoryPage{Next: answer.nextPageToken, HistoryID: answer.historyID}
 		page.Records = itemsOf(m.google, c, answer, recordOf)
 		last := after
 		for i := range page.Records {
-			if page.Records[i].ID == 0 { // it cannot be read: it is no older than the one before
+			if page.Records[i].ID == 0 { // it is unreadable, and no older than the one before
 				page.Records[i].ID = last
 			}
 			last = page.Records[i].ID
@@ -75,14 +74,14 @@ type historyRecord struct {
 	LabelsRemoved   []*historyFor `json:"labelsRemoved"`
 }
 
-// historyFor is a record's part about one message.
+// historyFor is the part of a record about one message.
 type historyFor struct {
 	Labels  []string `json:"labelIds"`
 	Message message  `json:"message"`
 }
 
-// recordOf puts a record's parts in the order in which they make sense: a message
-// is there before its labels change, and is deleted last.
+// recordOf orders the parts of a record: a message is added before its labels change,
+// and is deleted last.
 func recordOf(text json.RawMessage) (r jobs.HistoryRecord, odd lenient.Problems, err error) {
 	var record historyRecord
 	if odd, err = lenient.Unmarshal(text, &record); err != nil {
@@ -114,7 +113,7 @@ func (m *Mailbox) Labels(ctx context.Context) ([]jobs.Label, error) {
 			return err
 		}
 		if labels = itemsOf(m.google, callLabels, answer, labelOf); len(labels) == 0 {
-			return errNoLabels // else all messages would be taken to have lost theirs
+			return errNoLabels // otherwise all messages would seem to have lost their labels
 		}
 		return nil
 	})

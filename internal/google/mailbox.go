@@ -25,7 +25,7 @@ const (
 	me          = "me"
 )
 
-// Fields that are asked for. The masks save bytes, not units.
+// Field masks of requests. They save bytes, not units.
 const (
 	profileFields = "emailAddress,messagesTotal,historyId"
 	listFields    = "messages(id,threadId),nextPageToken"
@@ -42,7 +42,7 @@ type Mailbox struct {
 	caller  quota.Caller
 }
 
-// Profile returns what the mailbox says of itself.
+// Profile returns the mailbox's profile.
 func (m *Mailbox) Profile(ctx context.Context) (jobs.Profile, error) {
 	var profile jobs.Profile
 	err := m.do(ctx, callProfile, func(ctx context.Context) error {
@@ -63,8 +63,8 @@ func (m *Mailbox) Profile(ctx context.Context) (jobs.Profile, error) {
 	return profile, err
 }
 
-// List returns a page of up to 500 message ids, newest first: the first page for
-// an empty token. A page may be empty and still name a next one.
+// List returns a page of up to 500 message ids, newest first: the first page for an
+// empty token. A page may be empty and still have a next one.
 func (m *Mailbox) List(ctx context.Context, search jobs.Search, pageToken string) (jobs.Page, error) {
 	query := url.Values{}
 	if search.Query != "" {
@@ -73,9 +73,8 @@ func (m *Mailbox) List(ctx context.Context, search jobs.Search, pageToken string
 	return m.list(ctx, search.Labels, search.SpamTrash, pageToken, query)
 }
 
-// ListAll returns a page of up to 500 ids of all messages, those in spam and
-// trash among them, or of all that have a label, if one is named: the first page
-// for an empty token.
+// ListAll returns a page of up to 500 ids of all messages, including spam and trash,
+// or of all messages with a label, if one is given: the first page for an empty token.
 func (m *Mailbox) ListAll(ctx context.Context, label, pageToken string) (jobs.Page, error) {
 	var labels []string
 	if label != "" {
@@ -111,7 +110,7 @@ func (m *Mailbox) list(ctx context.Context, labels []string, spamTrash bool, pag
 	return page, err
 }
 
-// listed is what a listing says of a message.
+// listed is a message in a listing.
 type listed struct {
 	ID       string `json:"id"`
 	ThreadID string `json:"threadId"`
@@ -177,7 +176,7 @@ func (m *Mailbox) Metadata(ctx context.Context, id string) (jobs.Fetched, error)
 	return fetched, nil
 }
 
-// message makes a call for one message.
+// message requests one message.
 func (m *Mailbox) message(ctx context.Context, id string, query url.Values) (message message, odd lenient.Problems, err error) {
 	odd, err = m.object(ctx, callGet, "messages/{id}", map[string]string{"id": id}, query, &message, neededOfMessage...)
 	return message, odd, err

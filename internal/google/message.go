@@ -20,8 +20,8 @@ type message struct {
 	Payload      *part    `json:"payload"`
 }
 
-// neededOfMessage are the fields without which nobody knows which message an answer
-// is about, or how much of it is there.
+// neededOfMessage lists the fields without which it is unknown which message an answer
+// is about, or how much of the message it holds.
 var neededOfMessage = []string{"id", "raw"}
 
 // A part is a part of a message in format full.
@@ -46,7 +46,7 @@ type body struct {
 	Data         string `json:"data"`
 }
 
-// size is how long the content is said to be; 0 where nothing is said that can be.
+// size returns the stated length of the content; 0 if it is missing or impossible.
 func (b *body) size() int64 {
 	if b == nil || b.Size == nil {
 		return 0
@@ -54,7 +54,7 @@ func (b *body) size() int64 {
 	return max(*b.Size, 0)
 }
 
-// fetched is what is known of the message beside its body.
+// fetched returns what the answer tells of a message, besides its body.
 func (m message) fetched() jobs.Fetched {
 	f := jobs.Fetched{ID: m.ID, ThreadID: m.ThreadID, HistoryID: possible(m.HistoryID), SizeEstimate: max(m.SizeEstimate, 0)}
 	for _, label := range m.Labels {
@@ -77,8 +77,8 @@ func (m message) fetched() jobs.Fetched {
 	return f
 }
 
-// checkID reports whether an answer is about the message that was asked for. One
-// without an id holds no message.
+// checkID checks that an answer is about the requested message. An answer without an
+// id holds no message.
 func (m message) checkID(asked string) error {
 	switch m.ID {
 	case asked:

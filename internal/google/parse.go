@@ -12,8 +12,8 @@ import (
 	"github.com/jhillyerd/enmime/v2"
 )
 
-// Bounds on reading a message. What lies beyond them is not looked at, and is
-// no reason to call a message unreadable: the raw bytes are kept in any case.
+// Bounds on parsing a message. Parse ignores what lies beyond them, and that does not
+// make a message unreadable: the raw bytes are kept in any case.
 const (
 	maxHeader       = 1 << 20        // bytes of a header
 	maxSubject      = 1000           // bytes of a subject that are kept
@@ -31,13 +31,12 @@ var (
 // charsets and encodings, 8-bit text, lines that are no header fields, a
 // leading mbox "From " line or byte order mark.
 //
-// The error says that a mail reader can make no sense of the message: it is
-// empty, it has no header field at all, or its header begins with something
-// that cannot begin one. Whatever stands below a readable header is content,
-// however broken its structure, and is neither decoded nor walked: readers
+// The error means that a mail reader cannot read the message: it is empty, it has no
+// header field, or its header begins with something that cannot begin one. Parse does
+// not decode what stands below a readable header, however broken its structure: readers
 // disagree about it, nothing here depends on it, and walking it may take time
-// exponential in the depth of unclosed multiparts. So the time that Parse takes
-// depends on the header alone.
+// exponential in the depth of unclosed multiparts. So the time that Parse takes depends
+// on the header alone.
 func Parse(raw []byte) (subject string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -48,7 +47,7 @@ func Parse(raw []byte) (subject string, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return "", errEmpty
 	}
-	// A header that ends without a line end would lose its last line.
+	// The parser would drop the last line of a header that ends without a line end.
 	closed := io.MultiReader(bytes.NewReader(raw), strings.NewReader("\r\n"))
 	header, err := enmime.ReadHeader(bufio.NewReader(closed), tolerant{})
 	if err != nil {
@@ -65,13 +64,13 @@ func subjectOf(coded string) string {
 	return oneLine(enmime.DecodeRFC2047(coded[:min(len(coded), maxCodedSubject)]), maxSubject)
 }
 
-// tolerant drops the complaints about header lines that could be skipped.
+// tolerant drops errors about header lines that could be skipped.
 type tolerant struct{}
 
 func (tolerant) AddError(string, string, ...any)   {}
 func (tolerant) AddWarning(string, string, ...any) {}
 
-// skipPreamble drops what mail programs put before a message's first field.
+// skipPreamble drops what mail programs put before the first field of a message.
 func skipPreamble(raw []byte) []byte {
 	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
 	if bytes.HasPrefix(raw, []byte("From ")) || bytes.HasPrefix(raw, []byte(">From ")) {
@@ -82,8 +81,7 @@ func skipPreamble(raw []byte) []byte {
 	return raw
 }
 
-// oneLine makes a string fit for a table: valid UTF-8 without control
-// characters, of at most limit bytes.
+// oneLine returns s as valid UTF-8 without control characters, of at most limit bytes.
 func oneLine(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {

@@ -12,7 +12,7 @@ import (
 const (
 	tapStep = 32 << 10
 	maxRest = 4 << 20 // bytes of an answer beside its raw message
-	maxName = 64      // longer names of fields are none that matters
+	maxName = 64      // longer field names are irrelevant
 )
 
 var errTwoRaws = errors.New("the answer holds two raw messages")
@@ -28,8 +28,8 @@ func (e *sinkError) Unwrap() error { return e.err }
 // comes in, and passes on everything else, with an empty string in that value's place. So no more of a message is in memory
 // than a step of it, while the rest goes to Google's client as ever.
 //
-// It finds its way by quotes, brackets, colons and commas; whether the object is
-// one is for its reader to say.
+// It only looks at quotes, brackets, colons and commas. Its reader finds out whether
+// the text is JSON.
 type rawTap struct {
 	from  io.Reader
 	to    io.Writer
@@ -177,8 +177,8 @@ func (t *rawTap) addName(c byte) {
 	}
 }
 
-// endString decides, when the string was a field's name, whether it was the
-// message's.
+// endString decides, if the string was a field's name, whether the field is the
+// message.
 func (t *rawTap) endString() {
 	if t.depth != 1 || !t.isName {
 		return
@@ -190,7 +190,7 @@ func (t *rawTap) endString() {
 	}
 }
 
-// scanRaw takes what of the message is in.
+// scanRaw takes the available part of the message.
 func (t *rawTap) scanRaw() error {
 	end := bytes.IndexAny(t.in, `"\`)
 	if end < 0 {
@@ -221,7 +221,7 @@ func (t *rawTap) scanRawEscape(c byte) error {
 		t.state = tapRaw
 		return t.decoder.write([]byte{short})
 	}
-	if t.escaped[0] != 'u' { // what such an escape stands for is never base64
+	if t.escaped[0] != 'u' { // no other escape is base64
 		return base64.CorruptInputError(t.decoder.taken)
 	}
 	if len(t.escaped) < len("u0000") {

@@ -8,7 +8,7 @@ import (
 	"headroom/jobs"
 )
 
-// A call is what was asked of Google, as far as it decides what an error means.
+// A call is the kind of a request to Google, as far as it decides what an error means.
 type call string
 
 const (
@@ -32,14 +32,14 @@ func (c call) method() string {
 	return method
 }
 
-// A rule says what one kind of answer means. Empty fields fit anything.
+// A rule maps one kind of answer to its meaning. Empty fields match anything.
 type rule struct {
 	status  int
 	reasons []string // of errors[] or of an ErrorInfo in details[]
 	message string   // a part of the message
 	calls   []call
 	class   jobs.Class
-	hint    string // what to do about it, for people
+	hint    string // what an operator can do about it
 }
 
 // Scope is the OAuth scope that the service account needs, in Google's words.
@@ -47,14 +47,14 @@ const Scope = "https://www.googleapis.com/auth/gmail.readonly"
 
 const hintDelegation = "in the Workspace admin console, under domain-wide delegation, grant the service account's client id the scope " + Scope
 
-// rules is the table of what an error in Google's envelope means for the work,
-// when it is not about quota. The first rule that fits decides; what fits none
-// may pass, see [classOf]. Answers without an envelope come from something in front
-// of Google, and decide nothing.
+// rules is the table of what an error in Google's envelope means for the work, if it
+// is not about quota. The first rule that matches decides. An error that matches none
+// may pass; see [classOf]. Answers without an envelope come from something in front of
+// Google, and decide nothing.
 var rules = []rule{
 	{status: 400, reasons: []string{"failedPrecondition"}, message: "Mail service not enabled", class: jobs.ClassAccount,
 		hint: "the user has no mailbox: switch Gmail on for the user, or remove the account"},
-	// Known from service accounts without a subject, and as a passing fault.
+	// Seen for service accounts without a subject, and as a transient fault.
 	{status: 400, reasons: []string{"failedPrecondition"}, class: jobs.ClassTransient,
 		hint: "if that goes on, check that the user has a mailbox and that the service account may act for the user"},
 	{status: 400, calls: []call{callNextPage, callHistoryPage}, class: jobs.ClassCursor},
@@ -74,8 +74,8 @@ var rules = []rule{
 	{status: 403, reasons: []string{"forbidden"}, class: jobs.ClassAccount,
 		hint: "the token is not for this mailbox: check the account's address; " + hintDelegation},
 
-	// The id of an attachment holds for a while only; with the message, if that is
-	// there, comes another. So nothing that is said of one is about the message.
+	// The id of an attachment is valid for a while only; the message, if it exists,
+	// has another one later. So an error about an attachment is not about its message.
 	{status: 404, calls: []call{callGet, callThread}, class: jobs.ClassGone},
 	{status: 404, calls: []call{callLabel, callLabelled}, class: jobs.ClassSearch,
 		hint: "no such label: Gmail's labels are named by their ids, such as INBOX or Label_12"},
@@ -86,13 +86,13 @@ var rules = []rule{
 	{status: 410, calls: []call{callGet, callThread}, class: jobs.ClassGone},
 	{status: 410, calls: []call{callHistory, callHistoryPage, callNextPage}, class: jobs.ClassCursor},
 
-	// Not recognised as one of the kinds of quota, but surely one.
+	// A refusal for quota of a kind that was not recognised.
 	{status: http.StatusTooManyRequests, class: jobs.ClassQuota},
 }
 
-// classOf finds the class of an answer. Everything that the table does not name
-// may pass: server faults, timeouts, conflicts, and refusals of an unknown kind,
-// which never end a job.
+// classOf returns the class of an answer. Everything that the table does not name may
+// pass: server faults, timeouts, conflicts, and refusals of an unknown kind, which never
+// end a job.
 func classOf(c call, status int, reasons []string, message string) (jobs.Class, string) {
 	for _, r := range rulesOf(c) {
 		if r.fits(c, status, reasons, message) {

@@ -16,8 +16,8 @@ import (
 	"headroom/quota"
 )
 
-// Bounds on fetching a token, and how long its failure is remembered: as many
-// calls as wait for a token then learn of it from one request.
+// Bounds on fetching a token, and how long a failure is remembered, so that all calls
+// that wait for a token learn of it from one request.
 const (
 	tokenTimeout       = 30 * time.Second
 	rememberTransient  = time.Second
@@ -26,13 +26,12 @@ const (
 )
 
 // A tokenSource is the one source of an account's access tokens. It is safe for
-// concurrent use: those who need a token while one is being fetched wait for
-// it, no longer than their context lasts.
+// concurrent use: callers wait for a fetch in flight, at most until their context ends.
 type tokenSource struct {
 	fetch func(context.Context) (*oauth2.Token, error)
-	scope string // what the tokens are for, where that is not Gmail
+	scope string // of the tokens, if they are not for Gmail
 
-	turn chan struct{} // holds a token while nobody works on the fields below
+	turn chan struct{} // a semaphore of one that guards the fields below
 
 	token       *oauth2.Token
 	failure     error
@@ -61,7 +60,7 @@ func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 	}
 	token, err := s.fetch(ctx)
 	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx) // says nothing about the next one's luck
+		return nil, context.Cause(ctx) // shows nothing about the next fetch
 	}
 	if err != nil {
 		failed := sortTokenError(err)
@@ -71,7 +70,7 @@ func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 		remember := rememberPermanent
 		switch failed.class {
 		case jobs.ClassProject:
-			remember = 0 // the project's gate does, for all accounts
+			remember = 0 // the project's gate remembers it, for all accounts
 		case jobs.ClassTransient:
 			remember = rememberTransient
 		case jobs.ClassQuota:
@@ -84,8 +83,8 @@ func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 	return token, nil
 }
 
-// refuse forgets a token that Google did not accept, unless another one has
-// taken its place. It fails only with ctx.
+// refuse drops a token that Google did not accept, unless it was already replaced. It
+// fails only with ctx.
 func (s *tokenSource) refuse(ctx context.Context, token *oauth2.Token) error {
 	select {
 	case <-s.turn:
@@ -121,8 +120,8 @@ func delegated(file *keyFile, scope, user string, base http.RoundTripper, m *met
 	}
 }
 
-// bound sends requests under a context of its own, since a JWT token source
-// takes none.
+// bound sends requests under a context of its own, because a JWT token source takes
+// none.
 type bound struct {
 	ctx  context.Context
 	base http.RoundTripper
@@ -132,12 +131,12 @@ func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.base.RoundTrip(r.WithContext(b.ctx))
 }
 
-// A tokenError is a token that could not be had.
+// A tokenError reports why a token could not be fetched.
 type tokenError struct {
 	class  jobs.Class
-	reason string        // OAuth's error code, where there is one
-	wait   time.Duration // how long to leave the endpoint alone, if the class is quota or project
-	domain bool          // of a project's causes: it holds for a domain and a scope only
+	reason string        // OAuth's error code, if there is one
+	wait   time.Duration // until the next fetch, if the class is quota or project
+	domain bool          // a project's cause that concerns one domain and scope only
 	text   string
 	err    error
 }
@@ -145,27 +144,27 @@ type tokenError struct {
 func (e *tokenError) Error() string { return e.text }
 func (e *tokenError) Unwrap() error { return e.err }
 
-// hintUndelegated is what to do about a domain that has not granted a scope.
+// hintUndelegated tells what to do if a domain has not granted a scope.
 const hintUndelegated = hintDelegation + " (it takes minutes, at times a day)"
 
-// tokenRules says what the codes of the token endpoint mean; other codes mean
-// that the project's credentials are not in order.
+// tokenRules maps the error codes of the token endpoint to their meaning. Other codes
+// mean that the project's credentials are not in order.
 var tokenRules = map[string]struct {
 	class jobs.Class
 	hint  string
 }{
 	"invalid_grant":           {jobs.ClassAccount, "check that the user exists and is not suspended"},
-	"access_denied":           {jobs.ClassProject, hintUndelegated}, // what unauthorized_client was once
+	"access_denied":           {jobs.ClassProject, hintUndelegated}, // the former name of unauthorized_client
 	"admin_policy_enforced":   {jobs.ClassAccount, "the domain's administrators must allow this application"},
 	"unauthorized_client":     {jobs.ClassProject, hintUndelegated},
 	"internal_failure":        {jobs.ClassTransient, ""},
 	"temporarily_unavailable": {jobs.ClassTransient, ""},
 }
 
-// sortTokenError says what a failure to get a token means. The code is read
-// from the body, since service accounts' errors carry it nowhere else. The endpoint
-// has limits of its own: a refusal for them is no fault of the work's, which waits,
-// and none that the ledger's limits could learn from.
+// sortTokenError returns what a failure to fetch a token means. The code is read from
+// the body, because errors of service accounts carry it nowhere else. The endpoint has
+// limits of its own: the work waits after such a refusal, and the ledger's limits learn
+// nothing from it.
 func sortTokenError(err error) *tokenError {
 	if sorted, ok := errors.AsType[*tokenError](err); ok {
 		return sorted

@@ -10,8 +10,8 @@ const (
 	labelTotalsFields = "id,messagesTotal"
 )
 
-// Totals returns how many messages and threads the mailbox says it holds, spam and
-// trash among them.
+// Totals returns the number of messages and threads in the mailbox's profile,
+// including spam and trash.
 func (m *Mailbox) Totals(ctx context.Context) (messages, threads int64, err error) {
 	err = m.do(ctx, callProfile, func(ctx context.Context) error {
 		var p struct {
@@ -25,8 +25,8 @@ func (m *Mailbox) Totals(ctx context.Context) (messages, threads int64, err erro
 	return messages, threads, err
 }
 
-// LabelTotal returns how many messages have a label, wherever they lie. The error's
-// class is [jobs.ClassSearch] when there is no such label.
+// LabelTotal returns the number of messages with a label, including spam and trash.
+// The class of the error is [jobs.ClassSearch] if there is no such label.
 func (m *Mailbox) LabelTotal(ctx context.Context, label string) (messages int64, err error) {
 	err = m.do(ctx, callLabel, func(ctx context.Context) error {
 		var l struct {

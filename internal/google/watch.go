@@ -16,7 +16,7 @@ import (
 	"headroom/quota"
 )
 
-// The calls about watches.
+// Calls about watches.
 const (
 	callWatch       call = "watch"
 	callWatchList   call = "calendarList.watch"
@@ -26,7 +26,7 @@ const (
 
 var errNoExpiry = errors.New("the answer does not say when the watch ends")
 
-// Watch makes Gmail tell a topic of Pub/Sub of every change of the mailbox, until
+// Watch makes Gmail publish every change of the mailbox to a topic of Pub/Sub, until
 // the moment that it returns.
 func (m *Mailbox) Watch(ctx context.Context, topic string) (until time.Time, err error) {
 	err = m.do(ctx, callWatch, func(ctx context.Context) error {
@@ -40,11 +40,10 @@ func (m *Mailbox) Watch(ctx context.Context, topic string) (until time.Time, err
 	return until, err
 }
 
-// WatchCalendar opens a channel of that id, on which Calendar tells an address of
-// every change of a calendar's events or, for an empty id, of the list of calendars,
-// until the moment that it returns. By the resource that it returns the channel can
-// be stopped. With an error, made is false where it is sure that there is no such
-// channel.
+// WatchCalendar opens a channel, on which Calendar reports every change of a calendar's
+// events, or of the list of calendars for an empty id, to an address until the moment
+// that it returns. The resource that it returns is needed to stop the channel. With an
+// error, made is false if the channel certainly does not exist.
 func (c *Calendar) WatchCalendar(ctx context.Context, calendarID, id, token, address string) (resource string, until time.Time, made bool, err error) {
 	what := callWatchEvents
 	if calendarID == "" {
@@ -66,8 +65,8 @@ func (c *Calendar) WatchCalendar(ctx context.Context, calendarID, id, token, add
 	return resource, until, !refused(err), err
 }
 
-// watched reads the answer to a call that makes a watch: by which resource it can be
-// stopped, if by any, and when it ends.
+// watched decodes the answer to a call that makes a watch: the resource by which it can
+// be stopped, if any, and when it ends.
 func (g *Google) watched(c call, body io.ReadCloser) (resource string, until time.Time, err error) {
 	defer body.Close()
 	text, err := io.ReadAll(body)
@@ -87,15 +86,15 @@ func (g *Google) watched(c call, body io.ReadCloser) (resource string, until tim
 	return w.Resource, time.UnixMilli(w.Expiration).UTC(), nil
 }
 
-// refused reports whether an error says that nothing was done: our own ledger's, or
-// Google's that the request is at fault, unless that is because the same was done
+// refused reports whether an error means that Google did nothing: our ledger refused
+// the call, or Google rejected the request, unless it did so because the same was done
 // before.
 func refused(err error) bool {
 	answer, answered := errors.AsType[*googleapi.Error](err)
 	return isLedgers(err) || answered && answer.Code >= 400 && answer.Code < 500 && !slices.Contains(reasonsOf(answer), "channelIdNotUnique")
 }
 
-// StopChannel ends a channel. One that is not there is no error.
+// StopChannel stops a channel. A missing channel is not an error.
 func (c *Calendar) StopChannel(ctx context.Context, id, resource string) error {
 	return c.do(ctx, callStopChannel, func(ctx context.Context) error {
 		err := c.account.calendar.Channels.Stop(&calendar.Channel{Id: id, ResourceId: resource}).Context(ctx).Do(googleapi.QuotaUser(c.quotaUser))

@@ -1,10 +1,9 @@
-// Package lenient decodes JSON of strangers, whose fields may be of another kind
-// than was agreed: a number where text is usual, text where a number is, one value
-// where a list is. What can be read is read, and what cannot is named, field by
-// field, so that one odd value costs nothing beside itself.
+// Package lenient decodes JSON whose fields may have another type than documented: a
+// number instead of text, text instead of a number, one value instead of a list. It
+// decodes every field that it can, and reports the others by name, so that an
+// unexpected value costs only its own field.
 //
-// It knows no field by name: what a field is for, and what follows when it cannot
-// be read, is its caller's business.
+// It knows no field by name. The caller decides what an unreadable field means.
 package lenient
 
 import (
@@ -20,7 +19,7 @@ import (
 	"strings"
 )
 
-// A Problem is a field that could not be read, and is zero.
+// A Problem is a field that could not be read and was left zero.
 type Problem struct {
 	Field string // its path, such as attendees[0].self; "" for the value as a whole
 	Found string // what stood there, such as "a list"
@@ -33,10 +32,10 @@ func (p Problem) String() string {
 	return "field " + p.Field + " cannot be read: it is " + p.Found
 }
 
-// Problems are those of one value.
+// Problems are the problems of one value.
 type Problems []Problem
 
-// Of returns the problem of a field of the outermost object, or of something in it.
+// Of returns the problem of a field of the outermost object, or of a value below it.
 func (all Problems) Of(field string) (Problem, bool) {
 	i := slices.IndexFunc(all, func(p Problem) bool {
 		rest, found := strings.CutPrefix(p.Field, field)
@@ -48,11 +47,11 @@ func (all Problems) Of(field string) (Problem, bool) {
 	return all[i], true
 }
 
-// ErrNull says that there is no value.
+// ErrNull reports that the value is null.
 var ErrNull = errors.New("the value is null")
 
-// A TextReader says how a type is made of text that stands in the place of its
-// object. Make it with [Text].
+// A TextReader makes a value of a type from text that stands in place of its object.
+// Make it with [Text].
 type TextReader struct {
 	kind reflect.Type
 	read func(string) reflect.Value
@@ -63,9 +62,9 @@ func Text[T any](read func(string) T) TextReader {
 	return TextReader{reflect.TypeFor[T](), func(s string) reflect.Value { return reflect.ValueOf(read(s)) }}
 }
 
-// Unmarshal decodes like [json.Unmarshal] and, where that fails for the kind of a
-// value, field by field. The error says that the text is no JSON, or [ErrNull], or
-// that all of it is of a kind that to cannot be.
+// Unmarshal decodes like [json.Unmarshal], and field by field if that fails for the
+// type of a value. It returns an error if the text is not JSON, [ErrNull] if it is
+// null, and an error if the outermost value does not fit the type of to.
 func Unmarshal(text []byte, to any, texts ...TextReader) (Problems, error) {
 	if bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
 		return nil, ErrNull
@@ -106,7 +105,7 @@ func (d *decoder) whole() (Problem, bool) {
 	return d.problems[i], true
 }
 
-// set reads one value. Of null it leaves the zero value, as Go's own decoder does.
+// set decodes one value. Null leaves the zero value, as in encoding/json.
 func (d *decoder) set(path string, to reflect.Value, from any) {
 	if from == nil {
 		return
@@ -150,7 +149,7 @@ func (d *decoder) refuse(path string, from any) {
 	d.problems = append(d.problems, Problem{Field: path, Found: kindOf(from)})
 }
 
-// setPointer leaves nil where what it should point to cannot be read.
+// setPointer leaves nil if the value cannot be read.
 func (d *decoder) setPointer(path string, to reflect.Value, from any) {
 	before := len(d.problems)
 	one := reflect.New(to.Type().Elem())
@@ -188,8 +187,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// setSlice takes one value for a list of one. What cannot be read of a list is left
-// out of it.
+// setSlice decodes a single value as a list of one. It leaves out the elements that
+// cannot be read.
 func (d *decoder) setSlice(path string, to reflect.Value, from any) {
 	if to.Type().Elem().Kind() == reflect.Uint8 {
 		d.refuse(path, from)
@@ -250,7 +249,7 @@ func setScalar(to reflect.Value, from any) bool {
 		return true
 	}
 	if text = strings.TrimSpace(text); text == "" {
-		return true // Google's way to say nothing, and so is zero
+		return true // Google writes a missing value like this; it is zero
 	}
 	switch to.Kind() {
 	case reflect.Bool:
@@ -289,8 +288,8 @@ func setScalar(to reflect.Value, from any) bool {
 	return false
 }
 
-// integer reads a whole number, also one that is written as 4.3e3 or 12.0; what
-// stands behind its point is dropped.
+// integer reads a whole number, also in the forms 4.3e3 or 12.0; it drops the
+// fraction.
 func integer(text string) (int64, bool) {
 	if value, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return value, true
@@ -302,7 +301,7 @@ func integer(text string) (int64, bool) {
 	return int64(value), true
 }
 
-// kindOf says for people what stands in a field's place, without quoting it.
+// kindOf describes what stands in a field's place, without quoting it.
 func kindOf(value any) string {
 	switch value.(type) {
 	case string:

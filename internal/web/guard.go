@@ -10,20 +10,19 @@ import (
 	"strings"
 )
 
-// guard stands before everything but what Google pushes, which proves where it comes
-// from, and the probes of health. Since there is no log-in, a browser on a machine
-// that reaches the server is all that a page on the internet needs. So the server must
-// be asked for by a name that no stranger can make up (or else his page could make its
-// own name point here), and what the page of another origin asks for is refused, be it
-// a read or a write.
+// guard protects everything except Google's pushes, which are verified, and the health
+// probes. There is no log-in, so a page on the internet could use the browser of
+// anybody who reaches the server. Therefore the host of a request must be a name that
+// no stranger can register (DNS rebinding), and requests from pages of another origin
+// are refused, whether they read or write.
 type guard struct {
 	names  []string
 	next   http.Handler
-	refuse func(w http.ResponseWriter, status int, detail string) // below /api/; nil: as elsewhere
+	refuse func(w http.ResponseWriter, status int, detail string) // refuses a request below /api/; nil: as elsewhere
 }
 
-// newGuard returns a guard of a server that may be asked for by some names, besides
-// localhost, IP addresses, and those of the machine and of the address it listens on.
+// newGuard returns a guard that accepts the given host names, besides localhost, IP
+// addresses, and the names of the machine and of the address it listens on.
 func newGuard(o Options, next http.Handler) *guard {
 	g := &guard{names: slices.Clone(o.Hosts), next: next, refuse: o.RefuseAPI}
 	if host, _, err := net.SplitHostPort(o.Listen); err == nil {
@@ -65,7 +64,7 @@ func (g *guard) answer(w http.ResponseWriter, r *http.Request, detail string) {
 
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-// hostOf is the name that a request asks for, without the port.
+// hostOf returns the host of a request, without the port.
 func hostOf(r *http.Request) string {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -74,16 +73,16 @@ func hostOf(r *http.Request) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
-// named reports whether the server goes by a name. One without a dot is that of a
-// machine or service nearby, by which Prometheus may ask: nobody on the internet has
-// such a name.
+// named reports whether the guard accepts a host name. A name without a dot is that of
+// a machine or service nearby, which Prometheus may use: nobody on the internet can
+// have it.
 func (g *guard) named(host string) bool {
 	return host != "" && !strings.Contains(host, ".") && !strings.Contains(host, ":") || strings.HasSuffix(host, ".localhost") ||
 		net.ParseIP(host) != nil || slices.ContainsFunc(g.names, func(name string) bool { return host != "" && strings.EqualFold(name, host) })
 }
 
-// foreign reports whether a browser says that a page of another origin sends the
-// request. Whoever follows a link from there to one of the pages sees it himself.
+// foreign reports whether a browser sends the request for a page of another origin.
+// Following a link from such a page is allowed.
 func foreign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":

@@ -22,8 +22,8 @@ import (
 // indexJobs is how many jobs the index shows, the newest first.
 const indexJobs = 50
 
-// sourceTimeout bounds what the index page may ask of each of its sources. Each has
-// its own, so that one that hangs takes nothing from the others.
+// sourceTimeout bounds the query of each source of the index page, so that one that
+// hangs does not delay the others.
 const sourceTimeout = 2 * time.Second
 
 //go:embed index.html
@@ -41,7 +41,7 @@ type indexData struct {
 	Version string
 	Ready   readiness
 	Lanes   []laneRow
-	NoLanes string // why there are none
+	NoLanes string // why the lanes are missing
 	Jobs    []jobs.Job
 	NoJobs  string
 	Total   int
@@ -61,11 +61,11 @@ func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	_, _ = page.WriteTo(w) // the reader has gone: nobody left to tell
+	_, _ = page.WriteTo(w) // the client has gone
 }
 
-// indexData gathers what can be had: the page is wanted most when something is
-// wrong. All sources are asked at once.
+// indexData collects what is available, because the page is needed most when something
+// is wrong. It queries all sources at once.
 func (s *Server) indexData(ctx context.Context) indexData {
 	d := indexData{Version: s.opts.Version}
 	var wg sync.WaitGroup
@@ -106,8 +106,8 @@ func (s *Server) newest(ctx context.Context) (newest []jobs.Job, total int, why 
 	return all.jobs, all.total, ""
 }
 
-// within asks a source, and waits no longer than sourceTimeout for it, whether or not
-// it minds its context.
+// within queries a source, and waits at most sourceTimeout for it, whether or not the
+// source respects its context.
 func within[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, sourceTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func within[T any](ctx context.Context, ask func(context.Context) (T, error)) (T
 	}
 }
 
-// unanswered says in words of a source why it told nothing.
+// unanswered explains why a source returned nothing.
 func unanswered(source string, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Sprintf("%s did not answer within %s", source, sourceTimeout)

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// scrapeTimeout bounds how long Redis may take to tell the sizes.
+// scrapeTimeout bounds how long Redis may take to return the sizes.
 const scrapeTimeout = 2 * time.Second
 
 // states are the states of a task in Asynq, and how Redis counts them.
@@ -20,11 +20,11 @@ var states = []struct{ name, count string }{
 	{"retry", "ZCARD"}, {"archived", "ZCARD"}, {"completed", "ZCARD"},
 }
 
-// queueSize is what one queue holds.
+// queueSize is the size of one queue.
 type queueSize struct {
 	Queue             string
 	Tasks             map[string]int64 // by state
-	Processed, Failed int64            // since the queue exists
+	Processed, Failed int64            // since the queue was created
 	Oldest            time.Duration    // how long the first pending task has waited
 }
 
@@ -63,8 +63,8 @@ func readQueues(ctx context.Context, rdb redis.UniversalClient, queues []string)
 	return sizes, nil
 }
 
-// readOldest finds how long the first task of each queue has been pending.
-// What cannot be read is left at zero.
+// readOldest finds how long the first task of each queue has been pending. It leaves
+// unreadable values at zero.
 func readOldest(ctx context.Context, rdb redis.UniversalClient, sizes []queueSize, heads []*redis.StringCmd) {
 	since := make([]*redis.StringCmd, len(sizes))
 	_, _ = rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -93,8 +93,8 @@ func number(cmd *redis.StringCmd) int64 {
 	return n
 }
 
-// queueCollector shows the sizes of the queues to Prometheus. When Redis does
-// not answer, the scrape succeeds without them and headroom_queue_up is 0.
+// queueCollector exports the sizes of the queues to Prometheus. If Redis does not
+// answer, the scrape succeeds without them, and headroom_queue_up is 0.
 type queueCollector struct {
 	rdb    redis.UniversalClient
 	queues []string

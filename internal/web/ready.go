@@ -30,7 +30,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check runs all checks side by side. One that does not end in time has failed.
+// check runs all checks concurrently. A check that does not end in time has failed.
 func (s *Server) check(ctx context.Context) readiness {
 	errs := make([]error, len(s.opts.Checks))
 	var wg sync.WaitGroup

@@ -1,11 +1,10 @@
-// Package web is the HTTP server of a process: an index page, metrics for
-// Prometheus, the queues as Asynqmon shows them, and health; or, for a process
-// that shows no pages, metrics and health alone. It only reads; what changes things
-// is the HTTP interface, which it gives a place.
+// Package web is the HTTP server of a process: an index page, metrics for Prometheus,
+// the queues in Asynqmon, and health; or, for a process without pages, metrics and
+// health alone. Its own pages only read. It mounts the HTTP interface, which can write.
 //
-// It has no log-in, but for what Google pushes, which proves where it comes from: of
-// all paths only those below /push/ are meant for the internet. By default it listens on loopback only; whoever opens it to
-// others puts a proxy with a log-in before it.
+// It has no log-in. Only the paths below /push/ are meant for the internet, because
+// Google's pushes are verified. By default it listens on loopback only; to open it to
+// others, put a proxy with a log-in in front.
 package web
 
 import (
@@ -27,7 +26,7 @@ import (
 	"headroom/jobs"
 )
 
-// queuesPath is where Asynqmon stands.
+// queuesPath is the path of Asynqmon.
 const queuesPath = "/queues"
 
 // shutdownTimeout is how long requests may take to end when the server stops.
@@ -41,9 +40,9 @@ type Options struct {
 	Version string
 	Redis   redis.UniversalClient // of the queues; closed by its owner
 	Lanes   []Lane
-	// JobsFunc lists at most limit jobs, the newest first, and says how many there are.
+	// JobsFunc returns at most limit jobs, the newest first, and the number of all.
 	JobsFunc   func(ctx context.Context, limit int) (newest []jobs.Job, total int, err error)
-	Checks     []Check // what readiness depends on
+	Checks     []Check // of readiness
 	Gatherer   prometheus.Gatherer
 	Registerer prometheus.Registerer
 	API        http.Handler                                           // of the paths below /api/; none if nil
@@ -59,7 +58,7 @@ type Lane struct {
 	Queue string
 }
 
-// Check asks whether one thing that the process needs answers.
+// Check tests one thing that the process needs.
 type Check struct {
 	Name string
 	Func func(context.Context) error
@@ -106,7 +105,7 @@ func NewMetrics(o Options) *Server {
 	return s
 }
 
-// metrics answers what every process does.
+// metrics serves what every process serves.
 func (s *Server) metrics() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.opts.Gatherer, promhttp.HandlerOpts{
@@ -117,11 +116,11 @@ func (s *Server) metrics() *http.ServeMux {
 	return mux
 }
 
-// Handler returns the pages, for a server of the caller's.
+// Handler returns the pages, for the caller's own server.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Listen takes the address. It is apart from [Server.Serve] so that a port in
-// use shows before any other part of the process has begun.
+// Listen binds the address. It is separate from [Server.Serve] so that a port in use
+// is reported before any other part of the process starts.
 func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.opts.Listen)
 	if err != nil {
@@ -163,7 +162,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// sharedClient lends Asynqmon a client that it must not close.
+// sharedClient gives Asynqmon a client that it must not close.
 type sharedClient struct{ c redis.UniversalClient }
 
 // MakeRedisClient implements [asynq.RedisConnOpt].
