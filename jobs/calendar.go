@@ -37,6 +37,7 @@ type Calendar struct {
 
 	State  CalendarState `json:"state"`
 	Reason string        `json:"reason,omitempty"` // why it is not in step, for people
+	Round  int64         `json:"-"`                // the last round that is done with it
 	Stream Stream        `json:"stream"`
 }
 

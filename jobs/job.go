@@ -185,7 +185,7 @@ func (j Job) Search() Search {
 }
 
 // Ref names the task that carries the job's next or running slice.
-func (j Job) Ref() TaskRef { return TaskRef{Job: j.ID, Epoch: j.Epoch, Slice: j.Slice} }
+func (j Job) Ref() TaskRef { return TaskRef{Job: j.ID, Kind: j.Kind, Epoch: j.Epoch, Slice: j.Slice} }
 
 // BackfillID is the id of the backfill of an account's whole mailbox, in format
 // raw. There is one per mailbox and filter, so starting it twice gives the same

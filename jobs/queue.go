@@ -20,26 +20,17 @@ const TaskType = "headroom:slice"
 // job's row instead.
 const Unlimited = 1 << 30
 
-// TaskRef names one slice of a job. It is the payload and the id of the task.
+// TaskRef names one slice of a job. It is the payload of the task and, but for the
+// kind, its id.
 type TaskRef struct {
 	Job   string `json:"job"`
+	Kind  Kind   `json:"kind,omitempty"` // empty in a task of an earlier version, and in a ref read from an id
 	Epoch int64  `json:"epoch"`
 	Slice int64  `json:"slice"`
 }
 
 // TaskID is the id of the task in Asynq: job:epoch:slice.
 func (r TaskRef) TaskID() string { return fmt.Sprintf("%s:%d:%d", r.Job, r.Epoch, r.Slice) }
-
-// Kind is the kind of the job that r names.
-func (r TaskRef) Kind() Kind {
-	switch {
-	case strings.HasPrefix(r.Job, SyncID("")):
-		return MailSync
-	case strings.HasPrefix(r.Job, CalendarID("")):
-		return CalendarSync
-	}
-	return MailBackfill
-}
 
 // Next is the slice after r.
 func (r TaskRef) Next() TaskRef { r.Slice++; return r }
@@ -56,7 +47,7 @@ func ParseTask(t *asynq.Task) (TaskRef, error) {
 	return ref, nil
 }
 
-// ParseTaskID is the inverse of [TaskRef.TaskID].
+// ParseTaskID is the inverse of [TaskRef.TaskID]; an id does not tell the kind.
 func ParseTaskID(id string) (TaskRef, error) {
 	rest, slice, ok1 := cutLast(id)
 	job, epoch, ok2 := cutLast(rest)

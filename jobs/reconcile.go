@@ -153,9 +153,9 @@ func (c Cursor) Backwards(p HistoryPage) bool {
 	return p.HistoryID != 0 && p.HistoryID < c.HistoryID && !(c.Snapshot.Gap && c.ReconcileReason == HistoryBackwards)
 }
 
-// Ask asks for the mailbox to be read as a whole. What is under way goes on, without
+// AskWhole asks for the mailbox to be read as a whole. What is under way goes on, without
 // waiting any longer.
-func (c Cursor) Ask() Cursor {
+func (c Cursor) AskWhole() Cursor {
 	if c.Snapshot.Phase == "" {
 		c.Snapshot.Phase = SnapshotAsked
 		if !c.Reconcile {
@@ -216,8 +216,8 @@ func (c Cursor) Recover() Cursor {
 	return c
 }
 
-// Begin begins the reading of the whole mailbox with what its profile says now.
-func (c Cursor) Begin(p Profile) Cursor {
+// BeginReading begins the reading of the whole mailbox with what its profile says now.
+func (c Cursor) BeginReading(p Profile) Cursor {
 	c.Snapshot = Snapshot{
 		Phase: SnapshotAge, HistoryID: p.HistoryID, Expected: p.Messages,
 		Asked: c.Snapshot.Asked, Gap: c.Snapshot.Gap, Restarts: c.Snapshot.Restarts,

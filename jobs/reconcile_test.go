@@ -94,7 +94,7 @@ func TestASnapshotWithoutProgressIsBegunAnew(t *testing.T) {
 		t.Errorf("begun anew: %+v, want %+v", s, want)
 	}
 	first := s.NextTry.Sub(now)
-	s = jobs.Cursor{HistoryID: 5, Snapshot: s}.Begin(jobs.Profile{HistoryID: 9}).Snapshot
+	s = jobs.Cursor{HistoryID: 5, Snapshot: s}.BeginReading(jobs.Profile{HistoryID: 9}).Snapshot
 	s.Failures = 1
 	if s = s.Progress(); s.Failures != 0 || s.Error != "" || !s.NextTry.IsZero() {
 		t.Errorf("after progress: %+v", s)
@@ -125,7 +125,7 @@ func TestTheCursorBesideASnapshot(t *testing.T) {
 		{"the history runs backwards, the profile does not", jobs.Cursor{HistoryID: 100, Reconcile: true, ReconcileReason: jobs.HistoryBackwards}, 100, 100, jobs.HistoryBackwards, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := row.cursor.Begin(jobs.Profile{HistoryID: row.pinned, Messages: 8})
+			c := row.cursor.BeginReading(jobs.Profile{HistoryID: row.pinned, Messages: 8})
 			if c.HistoryID != row.cursor.HistoryID || c.Snapshot.Phase != jobs.SnapshotAge || c.Snapshot.Expected != 8 {
 				t.Errorf("begun: %+v, want the cursor where it was until the rows are older than the snapshot", c)
 			}
@@ -149,7 +149,7 @@ func TestAHistoryThatCanBeReadAfterAllEndsTheNeed(t *testing.T) {
 	if got := c.Recover(); got.Reconcile || got.Snapshot != (jobs.Snapshot{}) {
 		t.Errorf("cursor = %+v, want nothing left to read as a whole", got)
 	}
-	if got := c.Ask().Recover(); got.Reconcile || !got.Due(noon) || got.ReconcileReason != jobs.ReconcileAsked {
+	if got := c.AskWhole().Recover(); got.Reconcile || !got.Due(noon) || got.ReconcileReason != jobs.ReconcileAsked {
 		t.Errorf("cursor = %+v, want what was asked for left to do", got)
 	}
 }
@@ -171,7 +171,7 @@ func TestLabelsThatCannotBeListedBy(t *testing.T) {
 }
 
 func TestAskingForAWholeReading(t *testing.T) {
-	c := jobs.Cursor{ReconciledAt: noon}.Ask()
+	c := jobs.Cursor{ReconciledAt: noon}.AskWhole()
 	if !c.Due(noon) || c.ReconcileReason != jobs.ReconcileAsked || c.Reconcile {
 		t.Errorf("asked for: %+v", c)
 	}
@@ -179,10 +179,10 @@ func TestAskingForAWholeReading(t *testing.T) {
 	if c.Due(noon.Add(time.Hour)) {
 		t.Fatalf("%+v is due the same day", c)
 	}
-	if c = c.Ask(); !c.Due(noon.Add(time.Hour)) || c.ReconcileReason != jobs.HistoryBackwards || !c.Reconcile {
+	if c = c.AskWhole(); !c.Due(noon.Add(time.Hour)) || c.ReconcileReason != jobs.HistoryBackwards || !c.Reconcile {
 		t.Errorf("asked for on the same day: %+v, want it due, for its history", c)
 	}
-	c = jobs.Cursor{Snapshot: jobs.Snapshot{Phase: jobs.SnapshotLabels, Label: "x", NextTry: noon.Add(time.Hour)}}.Ask()
+	c = jobs.Cursor{Snapshot: jobs.Snapshot{Phase: jobs.SnapshotLabels, Label: "x", NextTry: noon.Add(time.Hour)}}.AskWhole()
 	if c.Snapshot.Phase != jobs.SnapshotLabels || c.Snapshot.Label != "x" || !c.Due(noon) {
 		t.Errorf("asked for while it is under way: %+v, want it to go on", c)
 	}

@@ -142,6 +142,9 @@ func (s *Stream) Fail(now time.Time) {
 	s.NextTry = now.Add(doubling(firstFailure, s.Failures-1))
 }
 
+// TryNow ends the time for which the stream is left alone.
+func (s *Stream) TryNow() { s.NextTry = time.Time{} }
+
 // begin moves to the beginning of a pass. What a pass over everything has seen is
 // told by its generation, so that each has one of its own.
 func (s *Stream) begin() {

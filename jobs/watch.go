@@ -53,6 +53,31 @@ type Watch struct {
 	LastError  string     `json:"last_error,omitempty"`
 }
 
+// Bounds of the wait after a watch could not be renewed, which doubles with each
+// failure in a row. The longest leaves a watch of a week many more attempts.
+const (
+	watchFirstWait   = time.Minute
+	watchLongestWait = 6 * time.Hour
+)
+
+// NewWatch is a watch that Google has just promised for life, to be renewed in renew.
+func NewWatch(k WatchKey, channel string, now time.Time, life, renew time.Duration) Watch {
+	return Watch{WatchKey: k, State: WatchActive, Channel: channel, RenewedAt: now, ExpiresAt: now.Add(life), RenewAt: now.Add(renew)}
+}
+
+// Due reports whether the watch is to be made or renewed now.
+func (w Watch) Due(now time.Time) bool { return !now.Before(w.RenewAt) && !now.Before(w.NextTry) }
+
+// Fail says that the watch could not be renewed. If wait is set, quota was refused,
+// which is no failure, and it is tried again after that wait.
+func (w *Watch) Fail(what string, wait time.Duration, now time.Time) {
+	if wait == 0 {
+		wait = min(watchFirstWait<<min(w.Failures, 20), watchLongestWait)
+		w.Failures++
+	}
+	w.LastError, w.NextTry = what, now.Add(wait)
+}
+
 // ChannelState says what a channel is for.
 type ChannelState string
 

@@ -13,10 +13,10 @@ import (
 type Queues map[jobs.Kind]Queue
 
 func (q Queues) of(ref jobs.TaskRef) (Queue, error) {
-	if queue := q[ref.Kind()]; queue != nil {
+	if queue := q[ref.Kind]; queue != nil {
 		return queue, nil
 	}
-	return nil, fmt.Errorf("no queue for jobs of kind %s", ref.Kind())
+	return nil, fmt.Errorf("no queue for jobs of kind %s", ref.Kind)
 }
 
 // Put enqueues a task; one that exists already is no error.

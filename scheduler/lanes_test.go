@@ -38,9 +38,10 @@ func TestEachKindHasItsQueue(t *testing.T) {
 	ctx := t.Context()
 	for _, row := range []struct {
 		job  string
+		kind jobs.Kind
 		lane *lane
-	}{{"backfill:ann@example.com", backfill}, {"backfill:ann@example.com:0123456789ab", backfill}, {"sync:ann@example.com", live}} {
-		ref := jobs.TaskRef{Job: row.job, Epoch: 1}
+	}{{"backfill:ann@example.com", jobs.MailBackfill, backfill}, {"sync:ann@example.com", jobs.MailSync, live}, {"other:ann@example.com", "another", live}} {
+		ref := jobs.TaskRef{Job: row.job, Kind: row.kind, Epoch: 1}
 		if task, err := q.Look(ctx, ref); err != nil || task.State != row.lane.state {
 			t.Errorf("Look at %s = %+v, %v, want %s", row.job, task, err, row.lane.state)
 		}
@@ -58,7 +59,7 @@ func TestEachKindHasItsQueue(t *testing.T) {
 	if swept, err := q.Sweep(ctx, 0, 1, nil); err != nil || swept.Removed["retry"] != 4 || !swept.More || backfill.swept != 1 || live.swept != 1 {
 		t.Errorf("Sweep = %+v, %v, %d and %d, want one each and the sum", swept, err, backfill.swept, live.swept)
 	}
-	if err := (scheduler.Queues{}).Put(ctx, jobs.TaskRef{Job: "sync:ann"}); err == nil {
+	if err := (scheduler.Queues{}).Put(ctx, jobs.TaskRef{Job: "sync:ann", Kind: jobs.MailSync}); err == nil {
 		t.Error("a job without a queue is put nowhere, and nobody is told")
 	}
 }

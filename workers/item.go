@@ -252,7 +252,7 @@ func faulted(ref jobs.TaskRef, item jobs.Item, err error, now time.Time) *outcom
 	}}}
 	switch class {
 	case jobs.ClassGone:
-		if wait, again := jobs.GoneAgain(ref.Kind(), item.Attempts); again {
+		if wait, again := jobs.GoneAgain(ref.Kind, item.Attempts); again {
 			out.result.Outcome, out.result.RetryAt = jobs.ItemDeferred, now.Add(wait).UTC()
 			break
 		}

@@ -196,7 +196,8 @@ func TestAHeldJobIsTriedWhenItsLeaseEnds(t *testing.T) {
 			t.Fatalf("slice after the lease = %v, want nil", err)
 		}
 		// The epoch is part of the task's id: the work goes on under a new one.
-		next := jobs.TaskRef{Job: b.ref.Job, Epoch: 2, Slice: 1}
+		next := b.ref
+		next.Epoch, next.Slice = 2, 1
 		if diff := cmp.Diff([]jobs.TaskRef{next}, b.queue.refs); diff != "" {
 			t.Errorf("enqueued (-want +got):\n%s", diff)
 		}

@@ -28,7 +28,7 @@ func syncQueue(c *redisconn.Clients, cfg config.Config) *jobs.Queue {
 type byKind map[jobs.Kind]*jobs.Queue
 
 // Put implements [TaskQueue].
-func (q byKind) Put(ctx context.Context, ref jobs.TaskRef) error { return q[ref.Kind()].Put(ctx, ref) }
+func (q byKind) Put(ctx context.Context, ref jobs.TaskRef) error { return q[ref.Kind].Put(ctx, ref) }
 
 func queuesByKind(c *redisconn.Clients, cfg config.Config) byKind {
 	return byKind{jobs.MailBackfill: backfillQueue(c, cfg), jobs.MailSync: syncQueue(c, cfg), jobs.CalendarSync: syncQueue(c, cfg)}

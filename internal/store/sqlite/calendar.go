@@ -28,22 +28,34 @@ func streamValues(s jobs.Stream) []any {
 var (
 	setStream = strings.Join(streamColumns, " = ?, ") + " = ?"
 
-	selectList = `SELECT account, asked_at, asked_all, begun_at, done_at, resume_at, round, listed = round, ` +
-		strings.Join(streamColumns, ", ") + " FROM calendar_lists "
+	listColumns = "l.account, l.asked_at, l.asked_all, l.begun_at, l.done_at, l.resume_at, l.round, l.listed = l.round, l." +
+		strings.Join(streamColumns, ", l.")
+	selectList = "SELECT " + listColumns + " FROM calendar_lists AS l "
+	upsertList = "INSERT INTO calendar_lists (account, asked_at, asked_all, begun_at, done_at, resume_at, round, listed, " + strings.Join(streamColumns, ", ") +
+		") VALUES (?" + strings.Repeat(", ?", 7+len(streamColumns)) + `)
+		ON CONFLICT (account) DO UPDATE SET asked_at = excluded.asked_at, asked_all = excluded.asked_all, begun_at = excluded.begun_at,
+			done_at = excluded.done_at, resume_at = excluded.resume_at, round = excluded.round, listed = excluded.listed` + excludedStream()
+
 	selectCalendar = `SELECT num, round, account, id, summary, time_zone, access_role, is_primary, entry, state, reason, ` +
 		strings.Join(streamColumns, ", ") + " FROM calendars "
 )
 
-// calendarRow is a calendar's row with its internal key and the round that was
-// last done with it.
+func excludedStream() (text string) {
+	for _, c := range streamColumns {
+		text += ", " + c + " = excluded." + c
+	}
+	return text
+}
+
+// calendarRow is a calendar's row with its internal key.
 type calendarRow struct {
-	num, round int64
+	num int64
 	jobs.Calendar
 }
 
 func (c *calendarRow) scan(scan func(...any) error) error {
 	var entry string
-	err := scan(append([]any{&c.num, &c.round, &c.Account, &c.ID, &c.Summary, &c.TimeZone, &c.AccessRole, &c.Primary,
+	err := scan(append([]any{&c.num, &c.Round, &c.Account, &c.ID, &c.Summary, &c.TimeZone, &c.AccessRole, &c.Primary,
 		&entry, &c.State, &c.Reason}, streamFields(&c.Stream)...)...)
 	c.JSON = json.RawMessage(entry)
 	return err
@@ -56,9 +68,10 @@ func scanCalendar(scan func(...any) error, c *jobs.Calendar) error {
 	return err
 }
 
-func scanList(scan func(...any) error, l *jobs.CalendarList) error {
-	return scan(append([]any{&l.Account, millis{&l.AskedAt}, &l.AskedAll, millis{&l.BegunAt}, millis{&l.SyncedAt},
-		millis{&l.ResumeAt}, &l.Round, &l.Listed}, streamFields(&l.Stream)...)...)
+// listFields are what listColumns are scanned into.
+func listFields(l *jobs.CalendarList) []any {
+	return append([]any{&l.Account, millis{&l.AskedAt}, &l.AskedAll, millis{&l.BegunAt}, millis{&l.SyncedAt},
+		millis{&l.ResumeAt}, &l.Round, &l.Listed}, streamFields(&l.Stream)...)
 }
 
 // CalendarList returns where the sync of an account's calendars stands, or
@@ -72,7 +85,7 @@ func (s *Store) CalendarList(ctx context.Context, email string) (l jobs.Calendar
 }
 
 func (x *tx) calendarList(ctx context.Context, account string) (l jobs.CalendarList, err error) {
-	if err := scanList(x.QueryRowContext(ctx, selectList+"WHERE account = ?", account).Scan, &l); err != nil {
+	if err := x.QueryRowContext(ctx, selectList+"WHERE l.account = ?", account).Scan(listFields(&l)...); err != nil {
 		return jobs.CalendarList{}, fmt.Errorf("calendars of %s: %w", account, notFound(err))
 	}
 	return l, nil
@@ -126,7 +139,7 @@ func (x *tx) calendar(ctx context.Context, account, id string) (*calendarRow, er
 
 // save writes what may have changed in a calendar's row, but for its entry.
 func (x *tx) saveCalendar(ctx context.Context, c *calendarRow) error {
-	args := append([]any{c.State, clean(c.Reason), c.round}, streamValues(c.Stream)...)
+	args := append([]any{c.State, clean(c.Reason), c.Round}, streamValues(c.Stream)...)
 	_, err := x.ExecContext(ctx, "UPDATE calendars SET state = ?, reason = ?, round = ?, "+setStream+" WHERE num = ?", append(args, c.num)...)
 	if err != nil {
 		return fmt.Errorf("save calendar %q: %w", c.ID, err)
@@ -134,9 +147,45 @@ func (x *tx) saveCalendar(ctx context.Context, c *calendarRow) error {
 	return nil
 }
 
-func (x *tx) saveListStream(ctx context.Context, l jobs.CalendarList) error {
-	_, err := x.ExecContext(ctx, "UPDATE calendar_lists SET "+setStream+" WHERE account = ?", append(streamValues(l.Stream), l.Account)...)
-	return err
+// changeCalendars changes the calendars of an account, and saves those that are not
+// as before.
+func (x *tx) changeCalendars(ctx context.Context, account string, change func(*jobs.Calendar)) error {
+	all, err := x.calendars(ctx, account)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		stream, state := c.Stream, c.State
+		if change(&c.Calendar); c.Stream == stream && c.State == state {
+			continue
+		}
+		if err := x.saveCalendar(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calendars reads the rows of an account's calendars.
+func (x *tx) calendars(ctx context.Context, account string) ([]*calendarRow, error) {
+	return rows(ctx, x, func(scan func(...any) error, c **calendarRow) error {
+		*c = new(calendarRow)
+		return (*c).scan(scan)
+	}, selectCalendar+"WHERE account = ? ORDER BY id", account)
+}
+
+// saveCalendarList writes a list of calendars as it is.
+func (x *tx) saveCalendarList(ctx context.Context, l jobs.CalendarList) error {
+	listed := l.Round // the round in which the list was last read
+	if !l.Listed {
+		listed--
+	}
+	args := append([]any{l.Account, toMillis(l.AskedAt), l.AskedAll, toMillis(l.BegunAt), toMillis(l.SyncedAt), toMillis(l.ResumeAt),
+		l.Round, listed}, streamValues(l.Stream)...)
+	if _, err := x.ExecContext(ctx, upsertList, args...); err != nil {
+		return fmt.Errorf("save the list of calendars of %s: %w", l.Account, err)
+	}
+	return nil
 }
 
 // exists reports whether a query finds a row.

@@ -2,27 +2,28 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headroom/jobs"
 )
 
-// BeginCalendars says that the owner of a sync begins a slice, and returns where
-// the account's list of calendars stands. What was asked for meanwhile is answered
-// with a new round, once the changes of the last one are read.
+// BeginCalendars begins a slice of a sync, and returns where the account's list of
+// calendars stands. It begins the round that was asked for meanwhile, if
+// [jobs.CalendarList.Answers] says so.
 func (s *Store) BeginCalendars(ctx context.Context, ref jobs.TaskRef) (l jobs.CalendarList, err error) {
 	_, err = s.owned(ctx, ahead, ref, "begin calendars", func(ctx context.Context, x *tx, r *row) (err error) {
-		if l, err = x.calendarList(ctx, r.Account); err != nil || l.AskedAt.IsZero() || !l.Listed {
+		if l, err = x.calendarList(ctx, r.Account); err != nil || l.AskedAt.IsZero() {
 			return err
 		}
 		left, err := x.exists(ctx, `SELECT 1 FROM calendars WHERE account = ? AND round < ? AND pass = '' AND state <> ? AND next_try <= ?`,
 			r.Account, l.Round, jobs.CalendarRemoved, x.now)
-		if err != nil || left {
+		if err != nil || !l.Answers(left) {
 			return err
 		}
-		l, err = x.beginRound(ctx, r.Account)
-		return err
+		return x.beginRound(ctx, &l)
 	})
 	return l, err
 }
@@ -41,17 +42,9 @@ func (s *Store) ApplyCalendarList(ctx context.Context, ref jobs.TaskRef, page jo
 			}
 		}
 		whole, gen := l.Stream.Whole(), l.Stream.Gen
-		complete, trouble := l.Stream.Advance(len(page.Calendars), page.Next, page.SyncToken, x.moment())
-		if complete {
-			l.Listed = true
-			if _, err := x.ExecContext(ctx, "UPDATE calendar_lists SET listed = round WHERE account = ?", l.Account); err != nil {
-				return err
-			}
-		}
+		complete, trouble := l.Advance(page, x.moment())
 		if complete && whole {
-			_, err := x.ExecContext(ctx, "UPDATE calendars SET state = ?, reason = ? WHERE account = ? AND seen < ? AND state <> ?",
-				jobs.CalendarRemoved, notListed, l.Account, gen, jobs.CalendarRemoved)
-			if err != nil {
+			if err := x.removeUnseen(ctx, l.Account, gen); err != nil {
 				return err
 			}
 		}
@@ -60,30 +53,45 @@ func (s *Store) ApplyCalendarList(ctx context.Context, ref jobs.TaskRef, page jo
 		} else {
 			r.Progressed()
 		}
-		return x.saveListStream(ctx, l)
+		return x.saveCalendarList(ctx, l)
 	})
 	return l, err
 }
 
-const notListed = "no longer on the account's list of calendars"
-
-// applyEntry writes one entry of the list. A calendar that comes back after it was
-// removed goes on where it was.
+// applyEntry writes one entry of the list. A deleted one that was never known is
+// not stored.
 func (x *tx) applyEntry(ctx context.Context, l jobs.CalendarList, e jobs.CalendarEntry) error {
-	if e.Deleted {
-		_, err := x.ExecContext(ctx, "UPDATE calendars SET state = ?, reason = ?, seen = ? WHERE account = ? AND id = ?",
-			jobs.CalendarRemoved, notListed, l.Stream.Gen, l.Account, e.ID)
+	c, err := x.calendar(ctx, l.Account, e.ID)
+	if errors.Is(err, jobs.ErrNotFound) {
+		if e.Deleted {
+			return nil
+		}
+		c, err = &calendarRow{}, nil
+	}
+	if err != nil {
 		return err
 	}
-	_, err := x.ExecContext(ctx, `INSERT INTO calendars (account, id, seen, entry, summary, time_zone, access_role, is_primary, state)
+	c.Apply(e)
+	_, err = x.ExecContext(ctx, `INSERT INTO calendars (account, id, seen, entry, summary, time_zone, access_role, is_primary, state)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (account, id) DO UPDATE SET seen = excluded.seen, entry = excluded.entry, summary = excluded.summary,
 			time_zone = excluded.time_zone, access_role = excluded.access_role, is_primary = excluded.is_primary,
-			reason = CASE WHEN calendars.state = ? THEN '' ELSE calendars.reason END,
-			state = CASE WHEN calendars.state <> ? THEN calendars.state WHEN calendars.synced_at > 0 THEN ? ELSE excluded.state END`,
-		l.Account, e.ID, l.Stream.Gen, clean(string(e.JSON)), clean(e.Summary), clean(e.TimeZone), clean(e.AccessRole), e.Primary, jobs.CalendarNew,
-		jobs.CalendarRemoved, jobs.CalendarRemoved, jobs.CalendarSynced)
+			state = excluded.state, reason = ?`,
+		l.Account, e.ID, l.Stream.Gen, clean(string(c.JSON)), clean(c.Summary), clean(c.TimeZone), clean(c.AccessRole), c.Primary, c.State, clean(c.Reason))
 	return err
+}
+
+// removeUnseen marks calendars that a pass over the whole list did not bring.
+func (x *tx) removeUnseen(ctx context.Context, account string, gen int64) error {
+	unseen, err := x.ids(ctx, "SELECT id FROM calendars WHERE account = ? AND seen < ?", account, gen)
+	if err != nil {
+		return err
+	}
+	return x.changeCalendars(ctx, account, func(c *jobs.Calendar) {
+		if c.State != jobs.CalendarRemoved && slices.Contains(unseen, c.ID) {
+			c.Remove()
+		}
+	})
 }
 
 // RoundCalendars lists the calendars of the owner's account that the round has
@@ -91,21 +99,13 @@ func (x *tx) applyEntry(ctx context.Context, l jobs.CalendarList, e jobs.Calenda
 // changed is read.
 func (s *Store) RoundCalendars(ctx context.Context, ref jobs.TaskRef) (all []jobs.Calendar, err error) {
 	_, err = s.owned(ctx, ahead, ref, "list calendars", func(ctx context.Context, x *tx, r *row) error {
-		rows, err := x.QueryContext(ctx, selectCalendar+`WHERE account = ? AND state <> ? AND next_try <= ?
-			AND round < (SELECT round FROM calendar_lists AS l WHERE l.account = calendars.account)
-			ORDER BY pass <> '', page_token = '', id`, r.Account, jobs.CalendarRemoved, x.now)
+		l, err := x.calendarList(ctx, r.Account)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var c jobs.Calendar
-			if err := scanCalendar(rows.Scan, &c); err != nil {
-				return err
-			}
-			all = append(all, c)
-		}
-		return rows.Err()
+		all, err = rows(ctx, x, scanCalendar, selectCalendar+"WHERE account = ? ORDER BY pass <> '', page_token = '', id", r.Account)
+		all = slices.DeleteFunc(all, func(c jobs.Calendar) bool { return !l.Left(c) || !c.Stream.Due(x.moment()) })
+		return err
 	})
 	return all, err
 }
@@ -122,38 +122,28 @@ func (s *Store) ApplyEvents(ctx context.Context, ref jobs.TaskRef, calendar stri
 				return fmt.Errorf("event %q: %w", e.ID, err)
 			}
 		}
-		whole, gen := c.Stream.Whole(), c.Stream.Gen
-		complete, trouble := c.Stream.Advance(len(page.Events), page.Next, page.SyncToken, x.moment())
-		switch {
-		case trouble != "":
-			c.State, c.Reason = jobs.CalendarFailing, trouble
-			return nil
-		case complete:
-			c.State, c.Reason = jobs.CalendarSynced, ""
-			if err := x.doneWith(ctx, c); err != nil {
-				return err
-			}
+		l, err := x.calendarList(ctx, c.Account)
+		if err != nil {
+			return err
 		}
-		r.Progressed()
+		whole, gen := c.Stream.Whole(), c.Stream.Gen
+		complete, ok := c.Advance(page, l.Round, x.moment())
+		if ok {
+			r.Progressed()
+		}
 		if !complete || !whole {
 			return nil
 		}
-		_, err := x.ExecContext(ctx, "UPDATE events SET deleted_at = ? WHERE calendar = ? AND gen < ? AND deleted_at = 0", x.now, c.num, gen)
+		_, err = x.ExecContext(ctx, "UPDATE events SET deleted_at = ? WHERE calendar = ? AND gen < ? AND deleted_at = 0", x.now, c.num, gen)
 		return err
 	})
-}
-
-// doneWith says that the round is done with a calendar.
-func (x *tx) doneWith(ctx context.Context, c *calendarRow) error {
-	return x.QueryRowContext(ctx, "SELECT round FROM calendar_lists WHERE account = ?", c.Account).Scan(&c.round)
 }
 
 // ExpireCalendar says that Google refused a calendar's sync token, or broke off a
 // pass over the whole of it: it is read as a whole, now or at its NextTry.
 func (s *Store) ExpireCalendar(ctx context.Context, ref jobs.TaskRef, calendar, reason string) (jobs.Calendar, error) {
 	return s.changeCalendar(ctx, inLine, ref, "expire calendar", calendar, func(_ context.Context, x *tx, _ *row, c *calendarRow) error {
-		c.Stream.Expire(x.moment())
-		c.State, c.Reason = jobs.CalendarExpired, reason
+		c.Expire(reason, x.moment())
 		return nil
 	})
 }
@@ -162,25 +152,20 @@ func (s *Store) ExpireCalendar(ctx context.Context, ref jobs.TaskRef, calendar, 
 // pass starts over, now or at the calendar's NextTry.
 func (s *Store) RestartCalendar(ctx context.Context, ref jobs.TaskRef, calendar, reason string) (jobs.Calendar, error) {
 	return s.changeCalendar(ctx, inLine, ref, "restart calendar", calendar, func(_ context.Context, x *tx, _ *row, c *calendarRow) error {
-		c.Stream.Restart(x.moment())
-		if !c.Stream.NextTry.IsZero() {
-			c.State, c.Reason = jobs.CalendarFailing, reason
-		}
+		c.Restart(reason, x.moment())
 		return nil
 	})
 }
 
-// MarkCalendar says why a calendar cannot be read: state is one of missing,
-// forbidden and failing. It is left alone for a while. A failing one is tried
-// again by itself, the others by a later sync.
+// MarkCalendar says why a calendar cannot be read, by [jobs.Calendar.Mark].
 func (s *Store) MarkCalendar(ctx context.Context, ref jobs.TaskRef, calendar string, state jobs.CalendarState, reason string) (jobs.Calendar, error) {
 	return s.changeCalendar(ctx, inLine, ref, "mark calendar", calendar, func(ctx context.Context, x *tx, _ *row, c *calendarRow) error {
-		c.Stream.Fail(x.moment())
-		c.State, c.Reason = state, reason
-		if state == jobs.CalendarFailing {
-			return nil
+		l, err := x.calendarList(ctx, c.Account)
+		if err != nil {
+			return err
 		}
-		return x.doneWith(ctx, c)
+		c.Mark(state, reason, l.Round, x.moment())
+		return nil
 	})
 }
 
@@ -217,27 +202,23 @@ func (s *Store) changeList(ctx context.Context, ref jobs.TaskRef, verb string, c
 			return err
 		}
 		change(&l.Stream, x.moment())
-		return x.saveListStream(ctx, l)
+		return x.saveCalendarList(ctx, l)
 	})
 	return l, err
 }
 
-// EndCalendars says that a round has come to its end. Where it left calendars, or
-// their list, alone for their troubles, the next begins when the first of them may
-// be tried again.
+// EndCalendars ends a round by [jobs.CalendarList.EndRound].
 func (s *Store) EndCalendars(ctx context.Context, ref jobs.TaskRef) (l jobs.CalendarList, err error) {
 	_, err = s.owned(ctx, ahead, ref, "end calendars", func(ctx context.Context, x *tx, r *row) (err error) {
-		_, err = x.ExecContext(ctx, `UPDATE calendar_lists SET done_at = ?, resume_at = (
-			SELECT COALESCE(MIN(at), 0) FROM (
-				SELECT c.next_try AS at FROM calendars AS c
-				WHERE c.account = calendar_lists.account AND c.round < calendar_lists.round AND c.state <> ?
-				UNION ALL SELECT calendar_lists.next_try WHERE calendar_lists.listed < calendar_lists.round))
-			WHERE account = ?`, x.now, jobs.CalendarRemoved, r.Account)
+		if l, err = x.calendarList(ctx, r.Account); err != nil {
+			return err
+		}
+		all, err := rows(ctx, x, scanCalendar, selectCalendar+"WHERE account = ?", r.Account)
 		if err != nil {
 			return err
 		}
-		l, err = x.calendarList(ctx, r.Account)
-		return err
+		l.EndRound(all, x.moment())
+		return x.saveCalendarList(ctx, l)
 	})
 	return l, err
 }

@@ -77,14 +77,14 @@ func (x *tx) pushChannel(ctx context.Context, id, resource string, number int64,
 	if !changed {
 		return jobs.PushKnown, nil
 	}
-	r, err := x.load(ctx, jobs.CalendarID(c.Account))
-	switch {
-	case err == nil && (r.State.Rests() || r.Wanted.Rests()):
-		return jobs.PushResting, nil
-	case err != nil && !errors.Is(err, jobs.ErrNotFound):
+	a, err := x.calendarAskOrNew(ctx, c.Account)
+	if err != nil {
 		return "", err
 	}
-	if err := x.askCalendars(ctx, c.Account, false); err != nil {
+	if !a.Ask(x.moment(), false) {
+		return jobs.PushResting, nil
+	}
+	if err := x.saveCalendarList(ctx, a.List); err != nil {
 		return "", err
 	}
 	if c.State == jobs.ChannelReplaced {
@@ -150,8 +150,7 @@ func (s *Store) ChannelMade(ctx context.Context, ref jobs.TaskRef, c jobs.Channe
 		}
 		k := c.WatchKey
 		k.Account = r.Account
-		return x.saveWatch(ctx, jobs.Watch{WatchKey: k, State: jobs.WatchActive, Channel: c.ID,
-			RenewedAt: x.moment(), ExpiresAt: x.after(life), RenewAt: x.after(renew)})
+		return x.saveWatch(ctx, jobs.NewWatch(k, c.ID, x.moment(), life, renew))
 	})
 	return err
 }

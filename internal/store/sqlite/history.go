@@ -16,8 +16,7 @@ func (s *Store) BeginSync(ctx context.Context, ref jobs.TaskRef) (c jobs.Cursor,
 		if c, err = x.cursor(ctx, r.Account); err != nil {
 			return err
 		}
-		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0, begun_at = ? WHERE account = ?", x.now, r.Account)
-		return err
+		return x.saveCursor(ctx, c.BeginSync(x.moment()))
 	})
 	return c, err
 }
@@ -80,38 +79,25 @@ func (s *Store) EndSync(ctx context.Context, ref jobs.TaskRef) (job jobs.Job, do
 			return err
 		}
 		r.Checkpoint.Listed = !c.Due(x.moment())
-		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET synced_at = ? WHERE account = ?", x.now, r.Account)
-		return err
+		c.SyncedAt = x.moment()
+		return x.saveCursor(ctx, c)
 	})
 	return job, done, err
 }
 
 // missing returns ids of stubs that are on no list of the job's, unless a
-// backfill is there to bring them.
+// backfill is there to fetch them.
 func (x *tx) missing(ctx context.Context, r *row) ([]string, error) {
-	for _, id := range wholeBackfills(r.Account) {
-		var state jobs.State
-		err := x.QueryRowContext(ctx, "SELECT state FROM jobs WHERE id = ?", id).Scan(&state)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return nil, err
-		}
-		if err == nil && (state == jobs.Completed || state == jobs.CompletedWithFailures) {
-			return x.ids(ctx, `SELECT id FROM messages AS m WHERE account = ? AND stub = 2
-				AND NOT EXISTS (SELECT 1 FROM items WHERE job = ? AND items.id = m.id) LIMIT ?`, r.Account, r.num, wantedAtOnce)
-		}
+	backfills, err := rows(ctx, x, scanJob, selectJob+"WHERE account = ? AND kind = ?", r.Account, jobs.MailBackfill)
+	if err != nil {
+		return nil, err
 	}
-	return nil, nil
-}
-
-// wholeBackfills are the ids that a backfill of a whole mailbox can have.
-func wholeBackfills(email string) []string {
-	var ids []string
-	for _, format := range jobs.Formats {
-		for _, spam := range []bool{false, true} {
-			ids = append(ids, jobs.Filter{Format: format, SpamTrash: spam}.BackfillID(email))
-		}
+	complete := func(j jobs.Job) bool { return j.Filter.Whole() && j.AsksSync() }
+	if !slices.ContainsFunc(backfills, complete) {
+		return nil, nil
 	}
-	return ids
+	return x.ids(ctx, `SELECT id FROM messages AS m WHERE account = ? AND stub = 2
+		AND NOT EXISTS (SELECT 1 FROM items WHERE job = ? AND items.id = m.id) LIMIT ?`, r.Account, r.num, wantedAtOnce)
 }
 
 func (x *tx) ids(ctx context.Context, query string, args ...any) ([]string, error) {
@@ -185,7 +171,7 @@ func (m *merger) change(ctx context.Context, record uint64, id string, changes [
 // A body counts only for jobs that bring the same.
 func settleAll(ctx context.Context, x *tx, r *row, id string, outcome jobs.Outcome) error {
 	rows, err := x.QueryContext(ctx, `UPDATE items SET state = ?, not_before = 0 WHERE id = ? AND state IN ('pending', 'noted')
-		AND job IN (SELECT num FROM jobs WHERE account = ? AND (? OR (filter LIKE '%"format":"full"%') = ?)) RETURNING job`,
+		AND job IN (SELECT num FROM jobs WHERE account = ? AND (? OR (format = 'full') = ?)) RETURNING job`,
 		outcome, id, r.Account, outcome == jobs.ItemGone, r.Filter.Format == jobs.FormatFull)
 	if err != nil {
 		return err

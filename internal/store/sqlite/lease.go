@@ -79,7 +79,10 @@ func (s *Store) Finish(ctx context.Context, ref jobs.TaskRef, f jobs.Finish) (jo
 		if err := r.Finish(f, pending, x.moment()); err != nil {
 			return err
 		}
-		return x.askSync(ctx, r)
+		if r.AsksSync() {
+			_, err = x.askMail(ctx, r.Account)
+		}
+		return err
 	})
 }
 

@@ -24,6 +24,11 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{nextDue, 1, []string{"INDEX items_pending (job=?)"}},
 		{settleItem, 6, []string{"PRIMARY KEY (job=? AND id=?)"}},
 		{selectJob + "WHERE live ORDER BY created_at, id", 0, []string{"INDEX jobs_live"}},
+		{askedSyncs, 0, []string{"SEARCH m USING INDEX mailboxes_asked (asked_at>?)", "SEARCH j USING INDEX jobs_account (account=? AND kind=?)"}},
+		{crawledSyncs, 1, []string{"SCAN b USING INDEX jobs_live", "SEARCH m USING INDEX sqlite_autoindex_mailboxes_1 (account=?)"}},
+		{resumedSyncs, 1, []string{"SEARCH m USING INDEX mailboxes_resume (resume_at>? AND resume_at<?)"}},
+		{askedCalendars, 0, []string{"SEARCH l USING INDEX calendar_lists_asked (asked_at>?)", "SEARCH j USING INDEX jobs_account (account=? AND kind=?)"}},
+		{resumedCalendars, 1, []string{"SEARCH l USING INDEX calendar_lists_resume (resume_at>? AND resume_at<?)"}},
 		{newestJobs, 1, []string{"SEARCH jobs USING INTEGER PRIMARY KEY", "SCAN jobs USING COVERING INDEX jobs_newest"}},
 		{selectMessage + "WHERE account = ? AND id > ? ORDER BY id LIMIT ?", 3, []string{"PRIMARY KEY (account=? AND id>?)"}},
 	} {

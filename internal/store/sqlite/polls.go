@@ -45,14 +45,34 @@ func (p *polls) close() error {
 }
 
 // poll reads all rows of a statement that is kept prepared.
-func poll[T any](ctx context.Context, s *Store, scan func(func(...any) error, *T) error, query string, args ...any) ([]T, error) {
+func poll[T any](ctx context.Context, s *Store, scan func(func(...any) error, *T) error, query string, args ...any) (all []T, err error) {
+	err = pollUntil(ctx, s, scan, func(one *T) bool { all = append(all, *one); return true }, query, args...)
+	return all, err
+}
+
+// pollUntil hands the rows of a statement that is kept prepared to a function until
+// that reports false.
+func pollUntil[T any](ctx context.Context, s *Store, scan func(func(...any) error, *T) error, more func(*T) bool, query string, args ...any) error {
 	stmt, err := s.polls.prepared(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("query the store: %w", err)
+		return fmt.Errorf("query the store: %w", err)
 	}
 	found, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
-		return nil, fmt.Errorf("query the store: %w", err)
+		return fmt.Errorf("query the store: %w", err)
 	}
-	return scanAll(found, scan)
+	defer found.Close()
+	for found.Next() {
+		var one T
+		if err := scan(found.Scan, &one); err != nil {
+			return fmt.Errorf("read a row: %w", err)
+		}
+		if !more(&one) {
+			return nil
+		}
+	}
+	if err := found.Err(); err != nil {
+		return fmt.Errorf("query the store: %w", err)
+	}
+	return nil
 }

@@ -15,6 +15,14 @@ type row struct {
 	jobs.Job
 }
 
+// job is the job of a row, or nil.
+func (r *row) job() *jobs.Job {
+	if r == nil {
+		return nil
+	}
+	return &r.Job
+}
+
 // jobColumns lists the columns of a job's row that change, in the order of
 // row.values; fixedColumns those that do not, in the order of row.fixed.
 var (
@@ -84,8 +92,8 @@ func (x *tx) save(ctx context.Context, r *row) error {
 	if _, err := x.ExecContext(ctx, updateJob, append(args, r.num)...); err != nil {
 		return fmt.Errorf("save job %q: %w", r.ID, err)
 	}
-	if r.State == jobs.Cancelled || r.State == jobs.Blocked {
-		return x.forgetAsked(ctx, r)
+	if r.ForgetsAsk() {
+		return x.forgetAsk(ctx, r)
 	}
 	return nil
 }

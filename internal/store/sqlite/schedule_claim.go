@@ -147,9 +147,9 @@ func (s *Store) askFor(ctx context.Context, x *tx, schedule jobs.Schedule, accou
 func (s *Store) ask(ctx context.Context, x *tx, schedule jobs.Schedule, account string) (bool, error) {
 	switch schedule {
 	case jobs.ScheduleMail:
-		return x.askMailIf(ctx, account)
+		return x.askMail(ctx, account)
 	case jobs.ScheduleCalendar:
-		return x.askCalendarsIf(ctx, account, false)
+		return x.askCalendars(ctx, account, false)
 	case jobs.ScheduleWatches:
 		return s.askForWatches(ctx, x, account)
 	case jobs.ScheduleReconcile:
@@ -157,54 +157,6 @@ func (s *Store) ask(ctx context.Context, x *tx, schedule jobs.Schedule, account 
 	}
 	return false, nil
 }
-
-// resting holds for accounts whose job of an id somebody must start again, or is
-// to rest so when its owner comes to it.
-const resting = `EXISTS (SELECT 1 FROM jobs AS j WHERE j.id = ? AND (j.state IN ('paused', 'blocked', 'cancelled') OR j.wanted IN ('paused', 'cancelled')))`
-
-// askMailIf asks for the live sync of a mailbox whose cursor is known, unless it has
-// just been read as a whole and its history is too old again.
-func (x *tx) askMailIf(ctx context.Context, account string) (bool, error) {
-	return x.askMailWhere(ctx, account, "NOT ("+standsStill+" AND reconciled_at > ?)", x.now-jobs.ReconcileEvery.Milliseconds())
-}
-
-// askMailWhere asks for the live sync of a mailbox whose cursor is known, on a
-// condition, and unless somebody must start it again.
-func (x *tx) askMailWhere(ctx context.Context, account, condition string, args ...any) (bool, error) {
-	return x.changed(ctx, `UPDATE mailboxes AS m SET asked_at = CASE WHEN asked_at > 0 THEN asked_at ELSE ? END
-		WHERE account = ? AND history_id <> 0 AND NOT `+resting+" AND "+condition,
-		append([]any{x.now, account, jobs.SyncID(account)}, args...)...)
-}
-
-// askCalendarsIf asks for the sync of calendars that were synced before, or are to
-// be.
-func (x *tx) askCalendarsIf(ctx context.Context, account string, all bool) (bool, error) {
-	ok, err := x.exists(ctx, "SELECT 1 FROM calendar_lists WHERE account = ? AND NOT "+resting, account, jobs.CalendarID(account))
-	if err != nil || !ok {
-		return false, err
-	}
-	return true, x.askCalendars(ctx, account, all)
-}
-
-// askWhole asks for the mailbox and the calendars to be read as a whole.
-func (x *tx) askWhole(ctx context.Context, account string) (bool, error) {
-	calendars, err := x.askCalendarsIf(ctx, account, true)
-	if err != nil {
-		return false, err
-	}
-	mail, err := x.askMailWhere(ctx, account, "TRUE")
-	if err != nil || !mail {
-		return mail || calendars, err
-	}
-	c, err := x.cursor(ctx, account)
-	if err != nil {
-		return false, err
-	}
-	return true, x.saveCursor(ctx, c.Ask())
-}
-
-// wholeAsked is a snapshot that has yet to begin.
-const wholeAsked = `{"phase":"` + string(jobs.SnapshotAsked) + `"}`
 
 // changed runs a statement, and reports whether it changed a row.
 func (x *tx) changed(ctx context.Context, query string, args ...any) (bool, error) {

@@ -20,7 +20,7 @@ func (s *Store) ExpireCursor(ctx context.Context, ref jobs.TaskRef, reason jobs.
 // BeginSnapshot begins the reading of the whole mailbox with what its profile says
 // now. What an earlier snapshot has left must be dropped before.
 func (s *Store) BeginSnapshot(ctx context.Context, ref jobs.TaskRef, p jobs.Profile) (jobs.Cursor, error) {
-	return s.moveCursor(ctx, ref, "begin a snapshot", func(_ *tx, c jobs.Cursor) jobs.Cursor { return c.Begin(p) })
+	return s.moveCursor(ctx, ref, "begin a snapshot", func(_ *tx, c jobs.Cursor) jobs.Cursor { return c.BeginReading(p) })
 }
 
 // FailSnapshot says that a step of the reading failed.

@@ -30,20 +30,8 @@ func (s *Store) Cancel(ctx context.Context, id string) (job jobs.Job, changed bo
 		if err != nil || !changed {
 			return false, err
 		}
-		return true, x.unask(ctx, r)
+		return true, x.forgetAsk(ctx, r)
 	})
-}
-
-// unask forgets that another run of a sync was asked for, which would begin once
-// this one has ended.
-func (x *tx) unask(ctx context.Context, r *row) (err error) {
-	switch r.Kind {
-	case jobs.MailSync:
-		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0 WHERE account = ? AND asked_at > 0", r.Account)
-	case jobs.CalendarSync:
-		_, err = x.ExecContext(ctx, "UPDATE calendar_lists SET asked_at = 0, asked_all = FALSE WHERE account = ? AND asked_at > 0", r.Account)
-	}
-	return err
 }
 
 // steer changes the row of a job that somebody else may own.
@@ -66,21 +54,6 @@ func (s *Store) steer(ctx context.Context, id, verb string, change func(context.
 		return jobs.Job{}, false, saying(err, "%s", verb)
 	}
 	return job, changed, nil
-}
-
-// forgetAsked forgets what was asked of a sync before it was cancelled or blocked,
-// which would have it begin again at once. Whoever asks from now on is heard.
-func (x *tx) forgetAsked(ctx context.Context, r *row) (err error) {
-	switch r.Kind {
-	case jobs.MailSync:
-		_, err = x.ExecContext(ctx, "UPDATE mailboxes SET asked_at = 0 WHERE account = ?", r.Account)
-	case jobs.CalendarSync:
-		_, err = x.ExecContext(ctx, "UPDATE calendar_lists SET asked_at = 0, asked_all = FALSE, resume_at = 0 WHERE account = ?", r.Account)
-	}
-	if err != nil {
-		return fmt.Errorf("forget what was asked of %s: %w", r.ID, err)
-	}
-	return nil
 }
 
 // saying puts what was being done before an error, unless that says it itself.

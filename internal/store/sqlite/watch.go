@@ -74,7 +74,7 @@ func (s *Store) WatchDue(ctx context.Context, k jobs.WatchKey) (due bool, err er
 	k.Account = normal(k.Account)
 	err = s.read(ctx, func(x *tx) error {
 		w, err := x.watch(ctx, k)
-		due = w.RenewAt.UnixMilli() <= x.now && w.NextTry.UnixMilli() <= x.now
+		due = w.Due(x.moment())
 		return err
 	})
 	if err != nil {
@@ -88,18 +88,10 @@ func (s *Store) WatchDue(ctx context.Context, k jobs.WatchKey) (due bool, err er
 func (s *Store) Renewed(ctx context.Context, ref jobs.TaskRef, k jobs.WatchKey, life, renew time.Duration) error {
 	_, err := s.owned(ctx, ahead, ref, "note a watch", func(ctx context.Context, x *tx, r *row) error {
 		k.Account = r.Account
-		return x.saveWatch(ctx, jobs.Watch{WatchKey: k, State: jobs.WatchActive,
-			RenewedAt: x.moment(), ExpiresAt: x.after(life), RenewAt: x.after(renew)})
+		return x.saveWatch(ctx, jobs.NewWatch(k, "", x.moment(), life, renew))
 	})
 	return err
 }
-
-// Bounds of the wait after a watch could not be renewed, doubled by each failure
-// in a row. The longest leaves a watch of a week many more attempts.
-const (
-	watchFirstWait   = time.Minute
-	watchLongestWait = 6 * time.Hour
-)
 
 // RenewalFailed notes that the owner of a sync could not renew a watch. With a
 // wait it was not let, which is no failure, and is to try again then.
@@ -110,27 +102,19 @@ func (s *Store) RenewalFailed(ctx context.Context, ref jobs.TaskRef, k jobs.Watc
 		if err != nil {
 			return err
 		}
-		if wait == 0 {
-			wait = min(watchFirstWait<<min(w.Failures, 20), watchLongestWait)
-			w.Failures++
-		}
-		w.LastError, w.NextTry = what, x.after(wait)
+		w.Fail(what, wait, x.moment())
 		return x.saveWatch(ctx, w)
 	})
 	return err
 }
 
-// dueMailWatch holds for a mailbox whose watch is due to be made or renewed.
-const dueMailWatch = `SELECT 1 FROM mailboxes AS m LEFT JOIN watches AS w ON w.account = m.account AND w.kind = 'mail' AND w.calendar = ''
-	WHERE m.account = ? AND m.history_id <> 0 AND COALESCE(w.renew_at, 0) <= ? AND COALESCE(w.next_try, 0) <= ?`
-
 // askForWatches asks for the syncs that renew what is due of an account's watches,
 // and reports whether anything was.
 func (s *Store) askForWatches(ctx context.Context, x *tx, account string) (asked bool, err error) {
 	if slices.Contains(s.watched, jobs.WatchMail) {
-		due, err := x.exists(ctx, dueMailWatch, account, x.now, x.now)
-		if err == nil && due {
-			asked, err = x.askMailIf(ctx, account)
+		w, err := x.watch(ctx, jobs.WatchKey{Account: account, Kind: jobs.WatchMail})
+		if err == nil && w.Due(x.moment()) {
+			asked, err = x.askMail(ctx, account)
 		}
 		if err != nil {
 			return false, err
@@ -141,7 +125,7 @@ func (s *Store) askForWatches(ctx context.Context, x *tx, account string) (asked
 		if err != nil || len(due) == 0 {
 			return asked, err
 		}
-		calendars, err := x.askCalendarsIf(ctx, account, false)
+		calendars, err := x.askCalendars(ctx, account, false)
 		return asked || calendars, err
 	}
 	return asked, nil
