@@ -2,9 +2,8 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
+	"slices"
 
 	"headroom/jobs"
 )
