@@ -1,10 +1,10 @@
-// Package config is the settings of Headroom: what they are, where they come
-// from, and whether they make sense. It decides nothing about their use.
+// Package config holds the settings of Headroom: which there are, where they come from,
+// and whether they are valid. It decides nothing about their use.
 //
-// A setting is taken from the last of these that names it: the defaults of
-// [Default], the settings file (headroom.yaml), the environment (HEADROOM_*),
-// the command line (--set). docs/configuration.md lists every key; a test holds
-// that page to the types here.
+// A setting is taken from the last of these sources that names it: the defaults of
+// [Default], the settings file (headroom.yaml), the environment (HEADROOM_*), the
+// command line (--set). docs/configuration.md lists every key, and a test compares that
+// page with the types here.
 package config
 
 import (
@@ -32,7 +32,7 @@ type Config struct {
 	Scale     int       `yaml:"scale"` // quota time runs this many times faster; 1 outside tests
 }
 
-// Google says where Google is and which Google Cloud projects are used.
+// Google names the endpoint of Google's APIs and the Google Cloud projects.
 type Google struct {
 	Endpoint URL                `yaml:"endpoint"` // base URL of the APIs; "": Google's own
 	Projects map[string]Project `yaml:"projects"`
@@ -61,57 +61,57 @@ type Costs map[string]Cost
 // Budget bounds what is spent in a day of Google's, in units of a price list.
 type Budget struct {
 	DailyUnits *int64   `yaml:"daily_units"` // 0: no budget; nil: above what Google bills, if the list says
-	Hard       bool     `yaml:"hard"`        // it binds interactive calls too
+	Hard       bool     `yaml:"hard"`        // binds interactive calls too
 	AtEnd      string   `yaml:"at_end"`      // one of [AtEnds]; "": pause
 	Ahead      *float64 `yaml:"ahead"`       // share by which backfills may be ahead of an even spending; nil: DefaultAhead
 }
 
-// AtEnds lists what may happen when a day's budget is spent.
+// AtEnds lists the values of [Budget.AtEnd].
 var AtEnds = []string{"pause", "alert", "go_on"}
 
 // DefaultAhead is the share of a day's budget by which backfills may be ahead of
 // spending it evenly.
 const DefaultAhead = 0.25
 
-// Modes lists what a project's lanes may be set to as a whole.
+// Modes lists the values of [Project.Mode].
 var Modes = []string{"default", "guaranteed", "adaptive"}
 
-// Lanes holds what differs from the mode's settings of each lane.
+// Lanes holds the settings that replace those of the mode, for each lane.
 type Lanes struct {
 	Interactive Lane         `yaml:"interactive"`
 	Sync        Lane         `yaml:"sync"`
 	Backfill    BackfillLane `yaml:"backfill"`
 }
 
-// Lane says how far up a limit a lane may fill it, how fast, and how many calls
-// it adds to. Nil takes the mode's value.
+// Lane sets how far a lane may fill a limit, how fast, and up to how many calls in
+// flight it may add one. Nil takes the mode's value.
 type Lane struct {
 	Ceiling  *float64 `yaml:"ceiling"`   // share of the limit, above 0 and at most 1
 	Pace     *float64 `yaml:"pace"`      // multiple of ceiling/60 per second; 0: not paced
 	InFlight *int     `yaml:"in_flight"` // of one Google user, in all processes and lanes
 }
 
-// BackfillLane is a [Lane] whose ceiling may give way.
+// BackfillLane is a [Lane] whose ceiling may give way to interactive calls.
 type BackfillLane struct {
 	Ceiling  *float64 `yaml:"ceiling"`
-	Floor    *float64 `yaml:"floor"` // how far the ceiling gives way to people, as a share of the limit; 0: not at all
+	Floor    *float64 `yaml:"floor"` // how far the ceiling gives way to interactive calls, as a share of the limit; 0: not at all
 	Pace     *float64 `yaml:"pace"`
 	InFlight *int     `yaml:"in_flight"`
 }
 
-// Redis says where Redis is and which keys are ours.
+// Redis names the server, and the prefixes of our keys.
 type Redis struct {
 	URL          URL    `yaml:"url"`
 	QueuePrefix  string `yaml:"queue_prefix"`  // of the names of queues
 	LedgerPrefix string `yaml:"ledger_prefix"` // of the ledger's keys
 }
 
-// Quota says what holds while Redis cannot be asked.
+// Quota sets what applies while Redis does not answer.
 type Quota struct {
 	FailOpen float64 `yaml:"fail_open"` // share of each limit for this process' interactive calls; 0: none
 }
 
-// Store says where jobs, records and message bodies are kept.
+// Store names where jobs, records and message bodies are stored.
 type Store struct {
 	Path  string `yaml:"path"`  // of the SQLite file
 	Blobs string `yaml:"blobs"` // folder of the raw messages; "": blobs beside Path
@@ -119,20 +119,20 @@ type Store struct {
 
 // Worker bounds the work of one process.
 type Worker struct {
-	Concurrency          int           `yaml:"concurrency"` // slices at once; they mostly wait
+	Concurrency          int           `yaml:"concurrency"` // slices at once; they mostly wait for quota
 	InFlight             int           `yaml:"in_flight"`   // requests at once for one account
 	Slice                time.Duration `yaml:"slice"`       // length of one slice of work
-	Lease                time.Duration `yaml:"lease"`       // a worker silent for this long has lost its job
+	Lease                time.Duration `yaml:"lease"`       // a worker that does not renew for this long loses its job
 	MessageBytesInFlight Bytes         `yaml:"message_bytes_in_flight"`
-	MaxMessageBytes      Bytes         `yaml:"max_message_bytes"` // of larger messages no body is brought; 0: of any size
+	MaxMessageBytes      Bytes         `yaml:"max_message_bytes"` // bodies of larger messages are not fetched; 0: no limit
 }
 
-// Scheduler says when the scheduler looks for work.
+// Scheduler sets when the scheduler looks for lost work.
 type Scheduler struct {
 	Tick string `yaml:"tick"` // cron specification, with seconds if it has six fields
 }
 
-// Sync says how often a mailbox's history is read once it is backfilled.
+// Sync sets how often the history of a backfilled mailbox is read.
 type Sync struct {
 	Interval time.Duration `yaml:"interval"` // between two syncs of a mailbox; 0: only when asked for
 }
@@ -140,32 +140,31 @@ type Sync struct {
 // Web is the HTTP server of a process with the role web.
 type Web struct {
 	Listen string   `yaml:"listen"` // host:port
-	Hosts  []string `yaml:"hosts"`  // names by which a process may be asked, besides localhost, IP addresses and names without a dot
+	Hosts  []string `yaml:"hosts"`  // accepted host names, besides localhost, IP addresses and names without a dot
 }
 
-// Metrics is the HTTP server of a process without the role web. It answers with
-// metrics and health only.
+// Metrics is the HTTP server of a process without the role web. It serves metrics and
+// health only.
 type Metrics struct {
 	Listen string `yaml:"listen"` // host:port; "": the process does not listen
 }
 
-// Log says what is logged, and how.
+// Log sets what is logged, and how.
 type Log struct {
 	Level  string `yaml:"level"`  // debug, info, warn or error
 	Format string `yaml:"format"` // auto, console or json
 }
 
-// DefaultPath is where the settings are read from unless the command line says
-// otherwise.
+// DefaultPath is the settings file, unless the command line names another.
 const DefaultPath = "headroom.yaml"
 
 // DefaultPrices are the price lists of a project that names none: the most expensive
-// of those that may hold for it, so that the ledger never counts less than Google.
+// lists that may apply, so that the ledger never counts less than Google.
 var DefaultPrices = []string{"gmail-2026-10", "calendar-2026-05"}
 
-// Default returns the settings of an installation that sets nothing, without
-// those that follow from others: see [Config.Completed]. It has no Google Cloud
-// project, which only the worker needs.
+// Default returns the settings of an installation that sets nothing, without settings
+// that are derived from others: see [Config.Completed]. It has no Google Cloud project,
+// which only the worker needs.
 func Default() Config {
 	return Config{
 		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
@@ -186,8 +185,7 @@ func Default() Config {
 	}
 }
 
-// complete fills in what depends on other settings, and what the projects leave
-// to the defaults.
+// complete derives settings from others, and fills in the projects' defaults.
 func (c *Config) complete() {
 	if c.Store.Blobs == "" && c.Store.Path != "" {
 		c.Store.Blobs = filepath.Join(filepath.Dir(c.Store.Path), "blobs")
@@ -203,8 +201,8 @@ func (c *Config) complete() {
 	}
 }
 
-// Completed returns settings that were made in code with what they leave to the
-// defaults filled in. The error is an *[InvalidError], as from [Load].
+// Completed returns settings that were made in code, with derived settings and defaults
+// filled in. The error is an *[InvalidError], as from [Load].
 func (c Config) Completed() (Config, error) {
 	c.Google.Projects = maps.Clone(c.Google.Projects)
 	c.complete()

@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Fairness says how backfills share what a project's quota feeds.
+// Fairness sets how backfills share a project's quota.
 type Fairness struct {
-	Places          int               `yaml:"places"`            // backfills of a project at work at once; 0: as many as its limits feed
-	PlacesPerTenant int               `yaml:"places_per_tenant"` // of them; 0: as many as the tenant's share comes to
+	Places          int               `yaml:"places"`            // backfills of a project that are admitted at once; 0: as many as its limits feed
+	PlacesPerTenant int               `yaml:"places_per_tenant"` // of one tenant; 0: as many as the tenant's share comes to
 	Classes         map[string]Class  `yaml:"classes"`           // of priority
-	Tenants         map[string]Tenant `yaml:"tenants"`           // those that differ from the others
+	Tenants         map[string]Tenant `yaml:"tenants"`           // tenants that differ from the default
 }
 
 // Class is a priority class of accounts.
@@ -22,25 +22,25 @@ type Class struct {
 	Weight float64 `yaml:"weight"` // of its share among the classes that have work; 0: 1
 }
 
-// Tenant is a customer whose accounts share what is due to it.
+// Tenant is a customer. Its accounts share the tenant's part of the quota.
 type Tenant struct {
 	Weight float64 `yaml:"weight"` // of its share among the tenants of a class that have work; 0: 1
-	Class  string  `yaml:"class"`  // of its accounts that name none; "": DefaultClass
+	Class  string  `yaml:"class"`  // of its accounts without a class of their own; "": DefaultClass
 }
 
-// DefaultClass is the class of accounts for which nobody names another.
+// DefaultClass is the class of accounts for which no other is set.
 const DefaultClass = "default"
 
-// groupName is what can be typed as the name of a tenant or class.
+// groupName matches the name of a tenant or class.
 var groupName = regexp.MustCompile(`^[^\s,=]{1,128}$`)
 
-// HasClass reports whether there is a class of the name.
+// HasClass reports whether a class exists.
 func (f Fairness) HasClass(name string) bool {
 	_, ok := f.Classes[name]
 	return ok || name == DefaultClass
 }
 
-// ValidGroup reports whether a tenant or class can have the name.
+// ValidGroup reports whether a name is valid for a tenant or class.
 func ValidGroup(name string) bool {
 	return groupName.MatchString(name) && utf8.ValidString(name) &&
 		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })

@@ -12,29 +12,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Keys lists the dotted key of every setting, in the order of the types. Names
-// that the user chooses appear as <name> (of a project), <list> (of a price list),
-// <method> (of an API), <class>, <schedule>,
-// <tenant> and <account>.
+// Keys lists the dotted key of every setting, in the order of the types. Names that the
+// user chooses appear as <name> (of a project), <list> (of a price list), <method> (of
+// an API), <class>, <schedule>, <tenant> and <account>.
 func Keys() []string {
 	var keys []string
 	walkKeys(reflect.TypeFor[Config](), "", func(key string, _ reflect.Type) { keys = append(keys, key) })
 	return keys
 }
 
-// tenantType is what the names of tenants stand for.
+// tenantType is the type of the settings below a tenant's name.
 var tenantType = reflect.TypeFor[Tenant]()
 
-// dotted lists what names stand for that may hold dots. One part of a key follows
-// them.
+// dotted lists the types of settings below names that may contain dots. One part of a
+// key follows such a name.
 var dotted = map[reflect.Type]bool{tenantType: true, reflect.TypeFor[TenantSchedule](): true, reflect.TypeFor[AccountSchedule](): true}
 
-// projectType is what the names of Google Cloud projects stand for.
+// projectType is the type of the settings below a project's name.
 var projectType = reflect.TypeFor[Project]()
 
-// splitProject finds in the parts of a key which of them are the name of a project,
-// as there are such with dots (example.com:mail): the longest one that there is
-// already, or else the shortest one behind which a setting of a project follows.
+// splitProject joins the parts of a key that form the name of a project, because such
+// names may contain dots (example.com:mail). It takes the longest name that exists
+// already, otherwise the shortest one that is followed by a setting of a project.
 func splitProject(projects reflect.Value, key []string) []string {
 	named := func(n int) []string { return append([]string{strings.Join(key[:n], ".")}, key[n:]...) }
 	for n := len(key) - 1; n > 0; n-- {
@@ -50,7 +49,7 @@ func splitProject(projects reflect.Value, key []string) []string {
 	return key
 }
 
-// costType is a setting of its own, although it is a struct.
+// costType is one setting, although it is a struct.
 var costType = reflect.TypeFor[Cost]()
 
 func walkKeys(t reflect.Type, path string, visit func(string, reflect.Type)) {
@@ -82,8 +81,7 @@ func walkKeys(t reflect.Type, path string, visit func(string, reflect.Type)) {
 	}
 }
 
-// set gives the setting named by key, which is relative to v, the value that
-// text stands for in YAML.
+// set sets the setting at key, relative to v, to the value of a text in YAML.
 func set(v reflect.Value, key []string, text string) error {
 	switch {
 	case v.Type() == costType && len(key) == 0:
@@ -95,7 +93,7 @@ func set(v reflect.Value, key []string, text string) error {
 		return errUnknownKey
 	case v.Kind() == reflect.Map && len(key) > 0:
 		if v.Type().Elem() == costType {
-			key = []string{strings.Join(key, ".")} // the dots are the method's
+			key = []string{strings.Join(key, ".")} // the dots belong to the method
 		}
 		if v.Type().Elem() == projectType {
 			key = splitProject(v, key)
@@ -152,7 +150,7 @@ func setLeaf(v reflect.Value, text string) error {
 
 var errUnknownKey = errors.New("is no setting that Headroom knows")
 
-// applySet sets what KEY=VALUE from the command line says.
+// applySet applies a KEY=VALUE of the command line.
 func applySet(cfg *Config, s string, from *Sources) error {
 	key, text, ok := strings.Cut(s, "=")
 	if !ok {
@@ -175,20 +173,20 @@ func applySet(cfg *Config, s string, from *Sources) error {
 	return nil
 }
 
-// EnvName is the name of the environment variable that sets key: HEADROOM_ and
-// the key in capitals, dots as underscores. Settings of projects have none.
+// EnvName returns the environment variable of a key: HEADROOM_ and the key in capitals,
+// with underscores for dots. Settings of projects have none.
 func EnvName(key string) string {
 	return "HEADROOM_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// serviceLink matches what Kubernetes puts into the environment of every
-// container for a service whose name begins with headroom, with the values that it
-// gives. A setting of ours that is misspelt has another value.
+// serviceLink matches the variables, with their values, that Kubernetes sets in every
+// container for a service whose name begins with headroom. A misspelt setting of ours
+// has another value.
 var serviceLink = regexp.MustCompile(`_SERVICE_HOST=[0-9a-fA-F.:]+$|_SERVICE_PORT(_[A-Z0-9_]+)?=\d+$|` +
 	`_PORT(_\d+_(TCP|UDP|SCTP))?=(tcp|udp|sctp)://[^/]+$|` +
 	`_PORT_\d+_(TCP|UDP|SCTP)_(PROTO=(tcp|udp|sctp)|PORT=\d+|ADDR=[0-9a-fA-F.:]+)$`)
 
-// noSettings are variables of ours that are no settings.
+// noSettings lists our variables that are not settings.
 var noSettings = map[string]bool{
 	"HEADROOM_CONFIG":   true, // names the settings file
 	"HEADROOM_SETTINGS": true, // the same, for docker-compose.yml
@@ -197,8 +195,8 @@ var noSettings = map[string]bool{
 	"HEADROOM_JS_DIR":   true,
 }
 
-// applyEnviron sets what the environment says. A variable that begins as ours do
-// but is none is a problem, as an unknown key in the file is.
+// applyEnviron applies the environment. An unknown variable with our prefix is a
+// problem, like an unknown key in the file.
 func applyEnviron(cfg *Config, environ []string, from *Sources) []error {
 	keys := map[string]string{}
 	for _, key := range Keys() {

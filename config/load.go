@@ -15,7 +15,7 @@ import (
 // maxFile bounds the size of a settings file, in bytes.
 const maxFile = 1 << 20
 
-// Options says where settings come from, besides the defaults.
+// Options names the sources of the settings, besides the defaults.
 type Options struct {
 	Path     string   // of the settings file; "": none is read
 	Optional bool     // a file that is missing counts as an empty one
@@ -23,8 +23,7 @@ type Options struct {
 	Set      []string // key=value, from the command line
 }
 
-// An InvalidError lists everything that is wrong with the settings. Its text is
-// one line.
+// An InvalidError lists all problems of the settings. Its text is one line.
 type InvalidError struct {
 	Problems []error // each names its key and the rule
 }
@@ -51,9 +50,9 @@ func Load(o Options) (Config, error) {
 	return cfg, nil
 }
 
-// Read is [Load] that also returns where the settings are from. The problems that it
-// returns tell their places already; beside them are the settings as far as they could
-// be read, in which others may look for more.
+// Read is [Load] that also returns the source of each setting. The problems include
+// their sources. With an error it returns the settings as far as they could be read, so
+// that the caller can look for more problems.
 func Read(o Options) (Config, *Sources, error) {
 	cfg, from := Default(), &Sources{at: map[string]string{}}
 	var problems []error
@@ -85,8 +84,8 @@ func Read(o Options) (Config, *Sources, error) {
 	return cfg, from, nil
 }
 
-// located is what is wrong with values, each with its place. What is odd about a text
-// is told instead of what follows from it.
+// located returns the problems of values, each with its source. An odd text is reported
+// instead of the problems that follow from it.
 func (s *Sources) located(cfg Config) []error {
 	odd := oddValues(reflect.ValueOf(cfg), "")
 	var problems []error
@@ -132,7 +131,7 @@ func readFile(path string, optional bool) ([]byte, error) {
 	return data, nil
 }
 
-// cause leaves out the path and the call, which whoever reads it knows.
+// cause removes the path and the call, which the message already has.
 func cause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -147,7 +146,7 @@ func joinKey(path, key string) string {
 	return path + "." + key
 }
 
-// flatten takes a joined error apart.
+// flatten returns the parts of a joined error.
 func flatten(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Push says how Google tells of changes as they happen. Without settings it does
-// not, and they are found when the next sync is due.
+// Push sets how Google reports changes as they happen. Without it, changes are found
+// when the next sync is due.
 type Push struct {
 	Gmail    PushGmail    `yaml:"gmail"`
 	Calendar PushCalendar `yaml:"calendar"`
 }
 
-// PushGmail is the topic of Cloud Pub/Sub that Gmail tells of changes, and its
-// push subscription, which passes them on. All but Issuer are set, or none.
+// PushGmail is the topic of Cloud Pub/Sub to which Gmail publishes changes, and its
+// push subscription, which delivers them. Either all fields but Issuer are set, or none.
 type PushGmail struct {
 	Topic          string `yaml:"topic"`           // projects/PROJECT/topics/TOPIC
 	Subscription   string `yaml:"subscription"`    // projects/PROJECT/subscriptions/SUBSCRIPTION
-	ServiceAccount string `yaml:"service_account"` // address, whose tokens the subscription sends
+	ServiceAccount string `yaml:"service_account"` // address; the subscription sends its tokens
 	Audience       URL    `yaml:"audience"`        // of these tokens
 	Issuer         URL    `yaml:"issuer"`          // of these tokens; "": Google, or what google.endpoint names
 }
@@ -28,10 +28,10 @@ type PushCalendar struct {
 	Address URL `yaml:"address"` // URL of /push/calendar as Google reaches it; "": none
 }
 
-// On reports whether mailboxes are watched.
+// On reports whether Headroom watches mailboxes.
 func (g PushGmail) On() bool { return g.Topic != "" }
 
-// On reports whether calendars are watched.
+// On reports whether Headroom watches calendars.
 func (c PushCalendar) On() bool { return c.Address != "" }
 
 var (

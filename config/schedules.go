@@ -8,16 +8,15 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones exist wherever the settings are read
+	_ "time/tzdata" // time zones must exist wherever the settings are read
 
 	"github.com/robfig/cron/v3"
 )
 
-// Schedules says when what is done again and again is done, by the names of
-// [ScheduleNames].
+// Schedules sets when recurring work runs, by the names of [ScheduleNames].
 type Schedules map[string]Schedule
 
-// Schedule is one schedule. What it leaves out is as [Config.Schedule] says.
+// Schedule is one schedule. [Config.Schedule] fills in what it leaves out.
 type Schedule struct {
 	Spec    string         `yaml:"spec"`     // cron specification, "@every 5m", or NoSchedule
 	Zone    string         `yaml:"zone"`     // of the specification, such as Europe/Berlin
@@ -41,24 +40,24 @@ type TenantSchedule struct {
 // AccountSchedule is what differs for an account.
 type AccountSchedule TenantSchedule
 
-// NoSchedule as a specification never comes.
+// NoSchedule is the specification that never runs.
 const NoSchedule = "none"
 
-// CatchUps lists what may be done about slots that passed while no scheduler ran.
+// CatchUps lists the values of CatchUp: what happens about slots that passed while no
+// scheduler ran.
 var CatchUps = []string{"one", "none"}
 
 // ScheduleNames lists the schedules.
 var ScheduleNames = []string{"mail-sync", "calendar-sync", "watch-renewal", "reconciliation"}
 
-// defaultSpecs leaves out mail-sync, which goes by [Sync], and watch-renewal, which
-// is for those who have Google push.
+// defaultSpecs lacks mail-sync, which follows [Sync], and watch-renewal, which runs
+// only with push.
 var defaultSpecs = map[string]string{"calendar-sync": "@every 15m", "reconciliation": "@every 168h"}
 
 const renewalSpec = "@every 1h"
 
-// Schedule returns a schedule as it holds for an account, which is what is said of
-// the account, before what is said of its tenant, before what holds for all,
-// before the defaults.
+// Schedule returns a schedule as it applies to an account. The account's settings take
+// precedence over its tenant's, then over those for all, then over the defaults.
 func (c Config) Schedule(name, tenant, account string) TenantSchedule {
 	all := c.Schedules[name]
 	return TenantSchedule(all.Accounts[account]).
@@ -67,8 +66,8 @@ func (c Config) Schedule(name, tenant, account string) TenantSchedule {
 		over(TenantSchedule{Spec: c.defaultSpec(name), Zone: "UTC", CatchUp: CatchUps[0], Pause: new(false)})
 }
 
-// ScheduleSource says whose settings hold for a schedule of an account: those of
-// the "account", of its "tenant", of "all", or the "defaults".
+// ScheduleSource returns whose settings apply to a schedule of an account: those of the
+// "account", of its "tenant", of "all", or the "defaults".
 func (c Config) ScheduleSource(name, tenant, account string) string {
 	all, named := c.Schedules[name]
 	if _, ok := all.Accounts[account]; ok {
@@ -96,7 +95,7 @@ func (c Config) defaultSpec(name string) string {
 	return NoSchedule
 }
 
-// over is the schedule with what it leaves out taken from a wider one.
+// over returns the schedule, with what it leaves out taken from a wider one.
 func (t TenantSchedule) over(wider TenantSchedule) TenantSchedule {
 	t.Spec, t.Zone, t.CatchUp = cmp.Or(t.Spec, wider.Spec), cmp.Or(t.Zone, wider.Zone), cmp.Or(t.CatchUp, wider.CatchUp)
 	t.Spread, t.Pause = cmp.Or(t.Spread, wider.Spread), cmp.Or(t.Pause, wider.Pause)
@@ -134,7 +133,7 @@ func (t TenantSchedule) validate(p *problems, key string) {
 	}
 }
 
-// checkSpec says what is wrong with the specification of a schedule.
+// checkSpec returns what is wrong with the specification of a schedule.
 func checkSpec(spec string) (err error) {
 	if spec == "" || spec == NoSchedule {
 		return nil

@@ -8,20 +8,20 @@ import (
 	"unicode"
 )
 
-// Sources says where settings were read from. Make it with [Read].
+// Sources records where settings were read from. Make it with [Read].
 type Sources struct {
-	// File is the settings file that was read; "" where there was none.
+	// File is the settings file that was read; "" if there was none.
 	File string
 
 	at map[string]string // by key: file and line, a variable of the environment, or --set
 }
 
-// fromSet is the place of what the command line sets.
+// fromSet is the source of settings of the command line.
 const fromSet = "--set"
 
-// Locate puts before each problem of an [*InvalidError] where its setting, or the
-// section that lacks it, stands. Other errors, and problems whose place is told
-// already, stay as they are.
+// Locate prefixes each problem of an [*InvalidError] with the source of its setting, or
+// of the section that lacks it. It returns other errors, and problems that have their
+// source already, unchanged.
 func (s *Sources) Locate(err error) error {
 	invalid, ok := errors.AsType[*InvalidError](err)
 	if !ok || s == nil || invalid.Error() != err.Error() { // it says more than the problems
@@ -41,8 +41,8 @@ func (s *Sources) Locate(err error) error {
 	return located
 }
 
-// find is where the longest key stands with which a problem begins. Problems of the
-// file that are of no line in it have at least its name.
+// find returns the source of the longest key with which a problem begins. For a problem
+// of the file that has no line, it returns the file's name.
 func (s *Sources) find(problem string) string {
 	longest, at := -1, ""
 	for key, place := range s.at {
@@ -62,8 +62,8 @@ func (s *Sources) find(problem string) string {
 	return at
 }
 
-// oddText says what surrounds or is in a value that nobody means to be there; ""
-// for nothing.
+// oddText describes characters around or in a value that are there by mistake; "" if
+// there are none.
 func oddText(text string) string {
 	if text == "" {
 		return ""
@@ -86,8 +86,7 @@ func oddText(text string) string {
 	return ""
 }
 
-// oddValues visits what of the settings below v is text, and returns a problem for
-// each that is odd, by key.
+// oddValues returns a problem for each text below v that has such characters, by key.
 func oddValues(v reflect.Value, path string) map[string]error {
 	odd := map[string]error{}
 	var walk func(v reflect.Value, path string)
@@ -118,8 +117,8 @@ func oddValues(v reflect.Value, path string) map[string]error {
 	return odd
 }
 
-// meant ends the message about a name that is none with the one that was probably
-// meant, or with nothing.
+// meant returns the end of a message about an unknown name: the known name that was
+// probably meant, or nothing.
 func meant(name string, names []string) string {
 	best, least := "", max(2, len(name)/6)+1
 	for _, candidate := range names {
@@ -133,8 +132,8 @@ func meant(name string, names []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// distance is how many letters must be changed, put in or left out to make b of a;
-// two neighbours that changed places count as one.
+// distance returns how many letters must be changed, inserted or removed to turn a into
+// b; two swapped neighbours count as one.
 func distance(a, b string) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
 	for j := range rows[1] {

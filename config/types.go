@@ -11,22 +11,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// URL is a URL of the settings, which may hold credentials. However it is printed,
-// they are not shown; [URL.Reveal] is the only way to them.
+// URL is a URL of the settings, which may hold credentials. Printing it in any way
+// redacts them; only [URL.Reveal] returns them.
 type URL string
 
-// Reveal returns the URL as it is, credentials and all.
+// Reveal returns the URL with its credentials.
 func (u URL) Reveal() string { return string(u) }
 
-// redacted stands for what is not shown.
+// redacted replaces credentials.
 const redacted = "xxxxx"
 
-// secretName tells parameters of a query that are not shown.
+// secretName matches parameters of a query that are redacted.
 var secretName = regexp.MustCompile(`(?i)pass|pwd|token|secret|key|auth|sig|cred|code`)
 
-// String returns the URL without credentials: a password, a name without a password,
-// which is a token then but for Redis, a fragment, and what parameters with a telling
-// name have.
+// String returns the URL without credentials: a password, a user without a password
+// (which is a token, except for Redis), a fragment, and parameters whose name matches
+// secretName.
 func (u URL) String() string {
 	parsed, err := url.Parse(string(u))
 	if err != nil || parsed.Host == "" && strings.Contains(string(u), "@") {
@@ -56,7 +56,7 @@ func (u URL) String() string {
 	return parsed.Redacted()
 }
 
-// urls is texts that may be URLs by mistake, and are printed as such.
+// urls converts texts that may be URLs by mistake, so that they are printed redacted.
 func urls(texts []string) []URL {
 	all := make([]URL, len(texts))
 	for i, text := range texts {
@@ -82,7 +82,7 @@ type Cost struct {
 	Formats map[string]int64 // by format; nil: Units for all
 }
 
-// MarshalYAML prints it as it is written.
+// MarshalYAML prints the form that the settings use.
 func (c Cost) MarshalYAML() (any, error) {
 	if c.Formats != nil {
 		return c.Formats, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// problems collects what is wrong.
+// problems collects errors.
 type problems []error
 
 func (p *problems) check(ok bool, key, rule string, args ...any) {
@@ -25,8 +25,8 @@ func (p *problems) check(ok bool, key, rule string, args ...any) {
 	}
 }
 
-// Validate returns all problems at once, joined, each naming its key and the
-// rule. Whether price lists of the given names exist is not known here.
+// Validate returns all problems at once, joined; each names its key and the rule. It
+// does not know whether price lists of the given names exist.
 func (c Config) Validate() error {
 	var p problems
 	c.Google.validate(&p)
@@ -56,8 +56,8 @@ func (p *problems) oneOf(key, value string, allowed ...string) {
 	p.check(slices.Contains(allowed, value), key, "must be one of %s, not %q", strings.Join(allowed, ", "), value)
 }
 
-// projectName is what the ledger's keys and a shell's command line can carry. Ids of
-// Google's that belong to a domain are such: example.com:mail.
+// projectName matches names that fit into the ledger's keys and a command line,
+// including Google's ids that belong to a domain: example.com:mail.
 var projectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,126}$`)
 
 func (g Google) validate(p *problems) {
@@ -95,11 +95,10 @@ func (pr Project) validate(p *problems, key string) {
 	pr.Lanes.validate(p, key+".lanes")
 }
 
-// maxUnits is the most units that the ledger counts.
+// maxUnits is the largest number of units that the ledger counts.
 const maxUnits = math.MaxInt32
 
-// validateCosts checks the form of costs. Whether there are such methods is for
-// the price list to say.
+// validateCosts checks the form of costs. The price list knows which methods exist.
 func (pr Project) validateCosts(p *problems, key string) {
 	units := func(key string, n int64) {
 		p.check(n >= 1 && n <= maxUnits, key, "must be from 1 to %d units, not %d", int64(maxUnits), n)
@@ -164,8 +163,8 @@ func (l Lane) validate(p *problems, key string) {
 	}
 }
 
-// prefix is what may stand before a key or the name of a queue. Braces would
-// change the slot of keys in a Redis Cluster.
+// prefix matches a prefix of keys or queue names. Braces would change the slot of keys
+// in a Redis Cluster.
 var prefix = regexp.MustCompile(`^[A-Za-z0-9._:-]{0,64}$`)
 
 func (r Redis) validate(p *problems) {
@@ -193,7 +192,7 @@ func validAddress(s string) bool {
 // ParseTick reads a cron specification: five fields, six with seconds in front,
 // or a descriptor such as "@every 2s".
 func ParseTick(spec string) (schedule cron.Schedule, err error) {
-	defer func() { // the parser trusts a "TZ=" to be followed by a space
+	defer func() { // the parser panics if no space follows "TZ="
 		if recover() != nil {
 			schedule, err = nil, fmt.Errorf("cannot read %q", spec)
 		}

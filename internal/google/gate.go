@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// firstProbe and longestProbe bound how long a gate stays open before a probe.
+	// firstProbe and longestProbe bound how long a gate stays shut before a probe.
 	firstProbe   = 2 * time.Second
 	longestProbe = 2 * time.Minute
 	// gateTrust is how long after a successful call any number of calls may be made at
