@@ -3,13 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"headroom/internal/app"
-	"headroom/internal/store/sqlite"
+	control "headroom/internal/app"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -22,9 +21,9 @@ func newAccount(g *globals) *cobra.Command {
 	}, newAccountAdd(g), newAccountSet(g), newAccountShow(g), newAccountList(g))
 }
 
-// assignment is what the flags say of an account's shares.
-func assignment(cmd *cobra.Command) *app.Assignment {
-	as := &app.Assignment{}
+// assignment adds the flags that assign an account to a tenant and a class.
+func assignment(cmd *cobra.Command) *control.Assignment {
+	as := &control.Assignment{}
 	text := func(to **string, name, usage string) {
 		cmd.Flags().Func(name, usage, func(s string) error { *to = &s; return nil })
 	}
@@ -38,8 +37,8 @@ func newAccountSet(g *globals) *cobra.Command {
 		Use:   "set EMAIL",
 		Short: "Change the tenant or the priority class of an account",
 		Long: `Change whose share of the quota an account has, or its priority class. An empty
-name goes back to the domain of the address, or to the class of the tenant. It
-holds within seconds, for backfills that are under way too.
+name goes back to the domain of the address, or to the class of the tenant. The
+change takes effect within seconds, also for backfills that are under way.
 
 Exit codes: 0 changed, 1 failed (no such account), 2 wrong usage or settings (no such
 class).`,
@@ -51,33 +50,27 @@ class).`,
 		if as.Tenant == nil && as.Class == nil {
 			return usagef("nothing to change; name --tenant or --class")
 		}
-		cfg, log, err := g.setUp(cmd)
-		if err != nil {
-			return err
-		}
-		account, err := app.AssignAccount(cmd.Context(), cfg, args[0], *as, log)
-		if err != nil {
-			return err
-		}
-		if g.json {
-			return term.WriteJSON(cmd.OutOrStdout(), account)
-		}
-		cmd.Printf("%s is of tenant %s, class %s\n", account.Email, account.Tenant, cmp.Or(account.Class, "of the tenant"))
-		return nil
+		return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			a, err := c.AssignAccount(ctx, args[0], *as)
+			if err != nil {
+				return err
+			}
+			return g.printf(cmd, a, "%s is of tenant %s, class %s\n", a.Email, a.Tenant, cmp.Or(a.Class, "of the tenant"))
+		})
 	}
 	return cmd
 }
 
 func newAccountAdd(g *globals) *cobra.Command {
 	var project string
-	var as *app.Assignment
+	var as *control.Assignment
 	cmd := &cobra.Command{
 		Use:   "add EMAIL --project PROJECT",
 		Short: "Add an account",
 		Long: `Add a Google user to the store. Its quota is counted in the Google Cloud
 project PROJECT, which the settings must name. An account may be another name of a
-mailbox that is there already: that is told, here where it is known and else in the
-log and by account show, after Google's first answer.
+mailbox that is stored already. The command reports that where it is known; otherwise
+the log and account show do, after Google's first answer.
 
 Exit codes: 0 added, 1 failed (the account exists), 2 wrong usage or settings (the
 project is unknown).`,
@@ -91,24 +84,17 @@ project is unknown).`,
 			if err != nil {
 				return &usageError{err}
 			}
-			cfg, log, err := g.setUp(cmd)
-			if err != nil {
-				return err
-			}
-			account, err := app.AddAccountAs(cmd.Context(), cfg, email, project, *as, log)
-			if err != nil {
-				return err
-			}
-			if g.json {
-				return term.WriteJSON(cmd.OutOrStdout(), account)
-			}
-			cmd.Printf("added %s in project %s\nstart its backfill with: headroom backfill start %s\n",
-				account.Email, account.Project, account.Email)
-			if len(account.SharedWith) > 0 {
-				cmd.PrintErrf("headroom: its mailbox is there already, as %s: its messages will be stored for each, and they share one quota\n",
-					strings.Join(account.SharedWith, ", "))
-			}
-			return nil
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				a, err := c.AddAccount(ctx, email, project, *as)
+				if err != nil {
+					return err
+				}
+				if len(a.SharedWith) > 0 && !g.json {
+					defer cmd.PrintErrf("headroom: its mailbox is there already, as %s: its messages will be stored for each, and they share one quota\n",
+						strings.Join(a.SharedWith, ", "))
+				}
+				return g.printf(cmd, a, "added %s in project %s\nstart its backfill with: headroom backfill start %s\n", a.Email, a.Project, a.Email)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&project, "project", "", "Google Cloud project, by its name in the settings")
@@ -121,38 +107,51 @@ func newAccountShow(g *globals) *cobra.Command {
 		Use:   "show EMAIL",
 		Short: "Show an account, and the address of its mailbox",
 		Long: `Show one account: its Google Cloud project, tenant and priority class, the address
-by which Google names its mailbox, and the other accounts of the same mailbox. One
-mailbox has one quota, by whatever names it is known.
+by which Google names its mailbox, and the other accounts of the same mailbox. A
+mailbox has one quota, whatever names it has.
 
 Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 		Example: "  headroom account show ann@example.com",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withAccount(cmd, g, args[0], func(_ context.Context, _ *sqlite.Store, a jobs.Account) error {
-				if g.json {
-					return term.WriteJSON(cmd.OutOrStdout(), a)
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				a, err := c.Account(ctx, args[0])
+				if err != nil {
+					return err
 				}
-				w := term.NewGrid(cmd.OutOrStdout(), 2)
-				w.Row("account", a.Email)
-				w.Row("project", a.Project)
-				w.Row("tenant", a.Tenant)
-				w.Row("class", cmp.Or(a.Class, term.None))
-				w.Row("added", term.Time(a.CreatedAt))
-				mailbox := a.Mailbox
-				switch {
-				case mailbox == "":
-					mailbox = "not known before Google's first answer"
-				case a.Alias():
-					mailbox += "; " + a.Email + " is another name of it, and its quota is counted there"
-				}
-				w.Row("mailbox", mailbox)
-				if len(a.SharedWith) > 0 {
-					w.Row("shared with", strings.Join(a.SharedWith, ", "))
-				}
-				return w.Flush()
+				return g.print(cmd, a, func(out io.Writer) error { return writeAccount(out, a) })
 			})
 		},
 	}
+}
+
+func writeAccount(out io.Writer, a jobs.Account) error {
+	mailbox := a.Mailbox
+	switch {
+	case mailbox == "":
+		mailbox = "not known before Google's first answer"
+	case a.Alias():
+		mailbox += "; " + a.Email + " is another name of it, and its quota is counted there"
+	}
+	w := term.NewGrid(out)
+	w.Row("account", a.Email)
+	w.Row("project", a.Project)
+	w.Row("tenant", a.Tenant)
+	w.Row("class", cmp.Or(a.Class, term.None))
+	w.Row("added", term.Time(a.CreatedAt))
+	w.Row("mailbox", mailbox)
+	if len(a.SharedWith) > 0 {
+		w.Row("shared with", strings.Join(a.SharedWith, ", "))
+	}
+	return w.Flush()
+}
+
+var accountTable = term.Table[jobs.Account]{
+	Columns: []string{"ACCOUNT", "PROJECT", "TENANT", "CLASS", "ADDED"},
+	Cells: func(a jobs.Account) []any {
+		return []any{a.Email, a.Project, a.Tenant, cmp.Or(a.Class, term.None), term.Time(a.CreatedAt)}
+	},
+	Empty: "there are no accounts; add one with: headroom account add EMAIL --project PROJECT",
 }
 
 func newAccountList(g *globals) *cobra.Command {
@@ -164,28 +163,14 @@ func newAccountList(g *globals) *cobra.Command {
 Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom account list --json",
 		Args:    arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			cfg, log, err := g.setUp(cmd)
-			if err != nil {
-				return err
-			}
-			s, err := app.OpenStore(cmd.Context(), cfg, log)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, s.Close()) }()
-			accounts, err := s.Accounts(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if g.json {
-				return term.WriteJSON(cmd.OutOrStdout(), append([]jobs.Account{}, accounts...))
-			}
-			w := term.NewTable(cmd.OutOrStdout(), "ACCOUNT", "PROJECT", "TENANT", "CLASS", "ADDED")
-			for _, a := range accounts {
-				w.Row(a.Email, a.Project, a.Tenant, cmp.Or(a.Class, term.None), term.Time(a.CreatedAt))
-			}
-			return w.Flush()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				all, err := c.Accounts(ctx)
+				if err != nil {
+					return err
+				}
+				return accountTable.Print(cmd.OutOrStdout(), g.json, all)
+			})
 		},
 	}
 }

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"headroom/internal/app"
-	"headroom/internal/store/sqlite"
+	control "headroom/internal/app"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -30,12 +31,13 @@ func newBackfillStart(g *globals) *cobra.Command {
 		Use:   "start ACCOUNT | --all",
 		Short: "Start the backfill of an account's mailbox",
 		Long: `Start the backfill of an account's mailbox, or of the part of it that the flags
-name, and put it on the queue, where a worker takes it up (headroom run). There is
+name, and put it on the queue, from which a worker takes it (headroom run). There is
 one backfill for each account and part: one that is under way or paused is left
 alone; one that has ended starts over and fetches only what is not stored yet.
-With --dry-run nothing starts, and it is said what that would take, as headroom
-backfill estimate does. With --all those of all accounts start: where --state names
-no state, those that never were, failed or were cancelled.
+With --dry-run nothing starts; the command shows what the backfill would take, as
+headroom backfill estimate does. With --all the backfills of all accounts start:
+those in the state that --state names, otherwise those that were never started,
+failed or were cancelled.
 
 Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 		Example: `  headroom backfill start ann@example.com
@@ -52,43 +54,61 @@ Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 			case many.all:
 				return startAll(cmd, g, many, filter)
 			case dryRun:
-				return estimate(cmd, g, args[0], filter, app.EstimateOptions{Sample: app.MostSampled})
+				return showEstimate(cmd, g, args[0], filter, control.EstimateOptions{Sample: control.MostSampled})
 			}
-			cfg, log, err := g.setUp(cmd)
-			if err != nil {
-				return err
-			}
-			started, err := app.StartBackfill(cmd.Context(), cfg, args[0], filter, log)
-			if err != nil {
-				return err
-			}
-			if g.json {
-				return term.WriteJSON(cmd.OutOrStdout(), started)
-			}
-			switch name := nameOf(started.Job); {
-			case started.Created:
-				cmd.Printf("started %s\nfollow it with: headroom backfill watch %s\n", started.Job.ID, name)
-			case started.Job.State == jobs.Paused:
-				cmd.Printf("paused: %s\nresume it with: headroom backfill resume %s\n", started.Job.ID, started.Job.ID)
-			default:
-				cmd.Printf("under way already: %s\nfollow it with: headroom backfill watch %s\n", started.Job.ID, name)
-			}
-			return nil
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				started, err := c.StartBackfill(ctx, args[0], filter)
+				if err != nil {
+					return err
+				}
+				return g.printf(cmd, started, "%s\n", startedText(started))
+			})
 		},
 	}
 	f = addFilterFlags(cmd)
 	many = addAllFlags(cmd, "start")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "start nothing, and say what it would take")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "start nothing, and show what the backfill would take")
 	return cmd
 }
 
-// nameOf is the short name of a backfill: its account's, where that is the whole
-// mailbox's.
-func nameOf(j jobs.Job) string {
-	if j.ID == jobs.BackfillID(j.Account) {
-		return j.Account
+func startedText(s control.Started) string {
+	switch {
+	case s.Created:
+		return fmt.Sprintf("started %s\nfollow it with: headroom backfill watch %s", s.Job.ID, nameOf(s.Job))
+	case s.Job.State == jobs.Paused:
+		return fmt.Sprintf("paused: %s\nresume it with: headroom backfill resume %s", s.Job.ID, s.Job.ID)
 	}
-	return j.ID
+	return fmt.Sprintf("under way already: %s\nfollow it with: headroom backfill watch %s", s.Job.ID, nameOf(s.Job))
+}
+
+// startAll starts the backfills of all chosen accounts.
+func startAll(cmd *cobra.Command, g *globals, f *allFlags, filter jobs.Filter) error {
+	chosen, err := f.selection()
+	if err != nil {
+		return err
+	}
+	return g.operate(cmd, func(ctx context.Context, c *operator) error {
+		all, err := c.StartAll(ctx, chosen, filter)
+		return errors.Join(g.print(cmd, append([]control.Started{}, all...), func(out io.Writer) error {
+			for _, one := range all {
+				what := "under way already: "
+				if one.Created {
+					what = "started: "
+				}
+				fmt.Fprintln(out, what+one.Job.ID)
+			}
+			return sayHowMany(out, len(all), "started")
+		}), err)
+	})
+}
+
+var backfillTable = term.Table[jobs.Job]{
+	Columns: []string{"BACKFILL", "STATE", "DONE", "OF", "SKIPPED", "OVERSIZE", "FAILED", "UPDATED", "WHAT…"},
+	Cells: func(j jobs.Job) []any {
+		p := j.Progress
+		return []any{nameOf(j), stateText(j), p.Done(), total(j), p.Skipped, p.Oversize, p.Failed, term.Time(j.UpdatedAt), filterText(j.Filter)}
+	},
+	Empty: "there are no backfills; start one with: headroom backfill start ACCOUNT",
 }
 
 func newBackfillList(g *globals) *cobra.Command {
@@ -101,40 +121,86 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom backfill list",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
-				all, err := s.Jobs(ctx)
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				all, err := c.AllBackfills(ctx, false)
 				if err != nil {
 					return err
 				}
-				all = backfillsOnly(all)
-				if g.json {
-					return term.WriteJSON(cmd.OutOrStdout(), append([]jobs.Job{}, all...))
-				}
-				w := term.NewTable(cmd.OutOrStdout(), "BACKFILL", "STATE", "DONE", "OF", "SKIPPED", "OVERSIZE", "FAILED", "UPDATED", "WHAT…")
-				for _, j := range all {
-					w.Row(nameOf(j), stateText(j), j.Progress.Done(), total(j), j.Progress.Skipped, j.Progress.Oversize, j.Progress.Failed,
-						term.Time(j.UpdatedAt), filterText(j.Filter))
-				}
-				return w.Flush()
+				return backfillTable.Print(cmd.OutOrStdout(), g.json, all)
 			})
 		},
 	}
 }
 
-func backfillsOnly(all []jobs.Job) []jobs.Job {
-	return slices.DeleteFunc(all, func(j jobs.Job) bool { return j.Kind != jobs.MailBackfill })
+// maxShownFailures is how many entries of the failure list are printed.
+const maxShownFailures = 1000
+
+// shown is a job with its failure list.
+type shown struct {
+	jobs.Job
+	FailureList []jobs.Failure `json:"failure_list"` // at most the first thousand
+	Plan        control.Plan   `json:"plan"`
+	Cursor      *jobs.Cursor   `json:"cursor,omitempty"` // of a live sync
 }
 
-// withStore opens the store for a command that reads.
-func withStore(cmd *cobra.Command, g *globals, use func(context.Context, *sqlite.Store) error) (err error) {
-	cfg, log, err := g.setUp(cmd)
-	if err != nil {
-		return err
+func newBackfillShow(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show BACKFILL|ACCOUNT",
+		Short: "Show one backfill with its failures",
+		Long: `Show a backfill, named by its id or, if it is the account's only one or that of the
+whole mailbox, by the account: state, what it fetches, progress, what it waits for,
+which calls fetch its messages, and the messages that could not be fetched (the first
+thousand of them; headroom backfill failures lists all). For a live sync
+(sync:ACCOUNT), also how far the history was read, and why and how far the mailbox is
+read as a whole. Moments are in the local time zone.
+
+Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
+		Example: "  headroom backfill show ann@example.com",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				s, err := showJob(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				return g.print(cmd, s, func(out io.Writer) error { return writeJob(out, s) })
+			})
+		},
 	}
-	s, err := app.OpenStore(cmd.Context(), cfg, log)
-	if err != nil {
-		return err
+}
+
+func showJob(ctx context.Context, c *operator, name string) (s shown, err error) {
+	if s.Job, err = oneBackfill(ctx, c, name); err != nil {
+		return s, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return use(cmd.Context(), s)
+	failures, err := c.Failures(ctx, s.ID, jobs.FailureFilter{}, "", maxShownFailures)
+	if err != nil {
+		return s, err
+	}
+	s.FailureList = append([]jobs.Failure{}, failures...)
+	if s.Plan, err = c.PlanOf(s.Job); err != nil || s.Kind != jobs.MailSync {
+		return s, err
+	}
+	cursor, err := c.Cursor(ctx, s.Account)
+	if errors.Is(err, jobs.ErrNoCursor) {
+		return s, nil
+	}
+	s.Cursor = &cursor
+	return s, err
+}
+
+// oneBackfill finds the one backfill that a name stands for.
+func oneBackfill(ctx context.Context, c *operator, name string) (jobs.Job, error) {
+	all, err := c.Backfills(ctx, name)
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	var ids []string
+	for _, j := range all {
+		if len(all) == 1 || j.ID == jobs.BackfillID(j.Account) {
+			return j, nil
+		}
+		ids = append(ids, j.ID)
+	}
+	return jobs.Job{}, fmt.Errorf("%s has %d backfills, name one of them: %s", name, len(all), strings.Join(ids, ", "))
 }

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"headroom/internal/app"
-	"headroom/internal/store/sqlite"
+	"headroom/internal/agenda"
+	control "headroom/internal/app"
+	"headroom/internal/lenient"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -25,7 +28,7 @@ func newCalendar(g *globals) *cobra.Command {
 // calendarsSynced is a sync of calendars that was asked for, and with --watch how
 // it ended.
 type calendarsSynced struct {
-	app.SyncAsked
+	control.SyncAsked
 	Calendars []jobs.Calendar `json:"calendars,omitempty"`
 }
 
@@ -34,96 +37,283 @@ func newCalendarSync(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sync ACCOUNT",
 		Short: "Bring an account's calendars into step now",
-		Long: `Bring an account's calendars into step: its list of calendars, and of each what has
-changed since the last sync, or all of it the first time. What is read as a whole
-goes in lane backfill, so that it never takes the quota of people; what has changed,
-in lane sync. A calendar that cannot be read is marked, and the others go on. A sync
-that is under way already is followed by another.
+		Long: `Bring an account's calendars into step: its list of calendars, and of each the
+changes since the last sync, or all of it the first time. Calendars that are read as a
+whole are read in lane backfill, so that they never take the quota of interactive
+calls; changes are read in lane sync. A calendar that cannot be read is marked, and
+the others go on. If a sync is under way already, another follows it.
 
 Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or settings,
 130 interrupted.`,
 		Example: "  headroom calendar sync ann@example.com --watch",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, log, err := g.setUp(cmd)
-			if err != nil {
-				return err
-			}
-			asked, err := app.StartCalendarSync(cmd.Context(), cfg, args[0], log)
-			if err != nil {
-				return err
-			}
-			if watch {
-				return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error { return followCalendars(ctx, cmd, g, s, asked) })
-			}
-			if g.json {
-				return term.WriteJSON(cmd.OutOrStdout(), calendarsSynced{SyncAsked: asked})
-			}
-			what := "started"
-			if !asked.Started {
-				what = "under way already, and to be followed by another:"
-			}
-			cmd.Printf("%s %s\n", what, asked.Job.ID)
-			return nil
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				asked, err := c.StartCalendarSync(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if !watch {
+					return g.printf(cmd, calendarsSynced{SyncAsked: asked}, "%s\n", askedText(asked))
+				}
+				done, err := followSync(ctx, cmd, c, asked, func() (waiting bool, err error) {
+					list, err := c.CalendarList(ctx, asked.Job.Account)
+					return !list.AskedAt.IsZero(), err
+				})
+				if err != nil {
+					return err
+				}
+				all, err := calendarsOf(ctx, c, []string{done.Job.Account})
+				if err != nil {
+					return err
+				}
+				return g.print(cmd, calendarsSynced{done, all}, func(out io.Writer) error { return writeCalendarsSynced(out, done.Job.Account, all) })
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "wait until it is done, and say how it ended")
+	cmd.Flags().BoolVar(&watch, "watch", false, "wait until it is done, and show how it ended")
 	return cmd
 }
 
-// followCalendars waits until the sync that was asked for has ended, and tells how.
-func followCalendars(ctx context.Context, cmd *cobra.Command, g *globals, s *sqlite.Store, asked app.SyncAsked) error {
-	waits := syncWaits{cmd: cmd}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		job, err := s.Job(ctx, asked.Job.ID)
-		if err != nil && !interrupted(ctx, err) {
-			return err
+func writeCalendarsSynced(out io.Writer, account string, all []jobs.Calendar) error {
+	synced, rest := 0, ""
+	for _, c := range all {
+		if c.State == jobs.CalendarSynced {
+			synced++
+		} else {
+			rest += fmt.Sprintf("  %s is %s: %s\n", term.Clean(c.ID), c.State, term.Clean(c.Reason))
 		}
-		list, err := s.CalendarList(ctx, job.Account)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err == nil && job.State.Terminal() && list.AskedAt.IsZero() {
-			all, err := s.Calendars(ctx, job.Account)
-			if err != nil {
-				return err
-			}
-			return tellCalendars(cmd, g, calendarsSynced{app.SyncAsked{Job: job, Started: asked.Started}, all})
-		}
-		if err == nil && job.State == jobs.Paused {
-			return pausedSync(job)
-		}
-		if err == nil {
-			waits.tell(job)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.New("stopped watching; the sync goes on by itself")
-		}
+	}
+	_, err := fmt.Fprintf(out, "synced %d of %d calendars of %s\n%s", synced, len(all), account, rest)
+	return err
+}
+
+// calendarsOf are the calendars of an account, or the one that args name after it.
+func calendarsOf(ctx context.Context, c *operator, args []string) (all []jobs.Calendar, err error) {
+	if len(args) > 1 {
+		one, err := c.Calendar(ctx, args[0], args[1])
+		return []jobs.Calendar{one}, err
+	}
+	counted, err := c.Calendars(ctx, args[0])
+	for _, one := range counted {
+		all = append(all, one.Calendar)
+	}
+	return all, err
+}
+
+var calendarTable = term.Table[jobs.CountedCalendar]{
+	Columns: []string{"ID", "NAME…", "ZONE", "STATE", "EVENTS", "SYNCED", "RESYNCED", "NEXT TRY", "REASON"},
+	Cells: func(c jobs.CountedCalendar) []any {
+		return []any{c.ID, c.Summary, c.TimeZone, c.State, c.Events,
+			term.Time(c.Stream.SyncedAt), term.Time(c.Stream.ResyncedAt), term.Time(c.Stream.NextTry), c.Reason}
+	},
+	Empty: "no calendars of the account are stored yet; read them with: headroom calendar sync ACCOUNT",
+}
+
+func newCalendarList(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list ACCOUNT",
+		Short: "List the calendars of an account",
+		Long: `List the calendars of an account that are stored: whether each is in step and since
+when, when it was last read again as a whole, when a calendar that is left alone is
+tried next, and how many events it has. Calendars that left the account's list are
+kept. Moments are in the local time zone, with --json in UTC.
+
+Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
+		Example: "  headroom calendar list ann@example.com",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				all, err := c.Calendars(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return calendarTable.Print(cmd.OutOrStdout(), g.json, all)
+			})
+		},
 	}
 }
 
-func tellCalendars(cmd *cobra.Command, g *globals, done calendarsSynced) error {
-	if j := done.Job; j.State != jobs.Completed {
-		return fmt.Errorf("%s is %s: %s", j.ID, j.State, j.LastError)
+func newCalendarEvents(g *globals) *cobra.Command {
+	var times *spanFlags
+	var deleted, expand bool
+	cmd := &cobra.Command{
+		Use:   "events ACCOUNT [CALENDAR]",
+		Short: "List the stored events of an account's calendars",
+		Long: `List the events that are stored of an account's calendars, or of the one named by
+its id or as "primary": single events, series, and the occurrences that differ from
+their series, as Google gave them. --from and --to choose those that take place
+between two moments; events whose time is not known are named on stderr.
+
+With --expand every occurrence between them is listed on its own, moved occurrences
+where they are, cancelled ones not at all: from now on for two years, unless the flags
+name other moments. So a series without end has an end.
+
+Exit codes: 0 listed, 1 failed or an event is not understood, 2 wrong usage or
+settings.`,
+		Example: `  headroom calendar events ann@example.com primary --from 2026-03-01 --to 2026-04-01
+  headroom calendar events ann@example.com --expand --json`,
+		Args: arguments(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			span, err := eventSpan(times, deleted, expand)
+			if err != nil {
+				return err
+			}
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				all, err := calendarsOf(ctx, c, args)
+				if err != nil {
+					return err
+				}
+				var problems []agenda.Problem
+				if expand {
+					var found []agenda.Occurrence
+					found, problems, err = occurrencesOf(ctx, c, all, control.AgendaSpan(span.From, span.To, time.Now()))
+					if err == nil {
+						err = occurrenceTable.Print(cmd.OutOrStdout(), g.json, found)
+					}
+				} else {
+					var found []jobs.Event
+					found, problems, err = eventsOf(ctx, c, all, span, deleted)
+					err = errors.Join(err, eventTable.Print(cmd.OutOrStdout(), g.json, found))
+				}
+				return cmp.Or(err, notUnderstood(cmd, problems))
+			})
+		},
 	}
-	if g.json {
-		return term.WriteJSON(cmd.OutOrStdout(), done)
+	times = addSpanFlags(cmd, "from", "only what ends after `TIME`", "to", "only what begins before `TIME`")
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "deleted events, too")
+	cmd.Flags().BoolVar(&expand, "expand", false, "list every occurrence on its own")
+	return cmd
+}
+
+// eventSpan is what the flags name; a bound that is not given is zero.
+func eventSpan(f *spanFlags, deleted, expand bool) (span agenda.Span, err error) {
+	if span.From, span.To, err = f.moments(); err != nil {
+		return span, err
 	}
-	synced := 0
-	for _, c := range done.Calendars {
-		if c.State == jobs.CalendarSynced {
-			synced++
+	switch {
+	case !span.To.IsZero() && !span.From.Before(span.To):
+		return span, usagef("--from %s is not before --to %s", f.after, f.before)
+	case deleted && (expand || f.after != "" || f.before != ""):
+		return span, usagef("--deleted lists what is stored, wherever it was; leave out --expand, --from and --to")
+	}
+	return span, nil
+}
+
+// eventsOf reads the events of calendars, those in the span if it has a bound.
+func eventsOf(ctx context.Context, c *operator, all []jobs.Calendar, span agenda.Span, deleted bool) (found []jobs.Event, problems []agenda.Problem, err error) {
+	for _, of := range all {
+		if span.From.IsZero() && span.To.IsZero() {
+			if err := c.EachEvent(ctx, of, deleted, func(e jobs.Event) error { found = append(found, e); return nil }); err != nil {
+				return found, problems, err
+			}
+			continue
+		}
+		a, events, err := c.Agenda(ctx, of)
+		if err != nil {
+			return found, problems, err
+		}
+		within, wrong := a.Within(span)
+		problems = append(problems, wrong...)
+		for _, e := range events {
+			if within[e.ID] {
+				found = append(found, e)
+			}
 		}
 	}
-	cmd.Printf("synced %d of %d calendars of %s\n", synced, len(done.Calendars), done.Job.Account)
-	for _, c := range done.Calendars {
-		if c.State != jobs.CalendarSynced {
-			cmd.Printf("  %s is %s: %s\n", term.Clean(c.ID), c.State, term.Clean(c.Reason))
+	return found, problems, nil
+}
+
+func occurrencesOf(ctx context.Context, c *operator, all []jobs.Calendar, span agenda.Span) (found []agenda.Occurrence, problems []agenda.Problem, err error) {
+	for _, of := range all {
+		a, _, err := c.Agenda(ctx, of)
+		if err != nil {
+			return nil, nil, err
 		}
+		more, wrong, err := a.List(ctx, span)
+		if err != nil {
+			return nil, nil, err
+		}
+		found, problems = append(found, more...), append(problems, wrong...)
+	}
+	return found, problems, nil
+}
+
+// notUnderstood names what could not be read, and what was read in an odd way, on
+// stderr, and fails if there is something of the first kind.
+func notUnderstood(cmd *cobra.Command, problems []agenda.Problem) error {
+	missing := 0
+	for _, p := range problems {
+		cmd.PrintErrln("headroom:", term.Clean(p.String()))
+		if !p.Notice {
+			missing++
+		}
+	}
+	if missing > 0 {
+		return fmt.Errorf("%d events are not fully understood; the rest is complete", missing)
 	}
 	return nil
+}
+
+// noEvents is what a listing says in place of a table without rows.
+const noEvents = "no stored events match; headroom calendar list ACCOUNT shows what is in step"
+
+var occurrenceTable = term.Table[agenda.Occurrence]{
+	Columns: []string{"CALENDAR", "START", "END", "ID", "SUMMARY…"},
+	Cells: func(o agenda.Occurrence) []any {
+		return []any{o.Calendar, whenCell(o.Start), whenCell(o.End), o.ID, o.Summary}
+	},
+	Empty: noEvents,
+}
+
+// whenCell is a day, or a moment by the clocks of the zone in which it is kept.
+func whenCell(w agenda.When) string {
+	if w.Date != "" {
+		return w.Date
+	}
+	return term.TimeIn(w.Time, w.Local().Location())
+}
+
+var eventTable = term.Table[jobs.Event]{
+	Columns: []string{"CALENDAR", "ID", "KIND", "START", "SUMMARY…"},
+	Cells:   eventCells,
+	Empty:   noEvents,
+}
+
+// shownEvent is what a line shows of an event.
+type shownEvent struct {
+	Summary    string    `json:"summary"`
+	Start      shownTime `json:"start"`
+	Original   shownTime `json:"originalStartTime"`
+	Recurrence []string  `json:"recurrence"`
+}
+
+type shownTime struct {
+	Date     string `json:"date"`
+	DateTime string `json:"dateTime"`
+	TimeZone string `json:"timeZone"`
+}
+
+func (t shownTime) String() string {
+	if t.TimeZone != "" {
+		return t.DateTime + " " + t.TimeZone
+	}
+	return cmp.Or(t.Date, t.DateTime, term.None)
+}
+
+func eventCells(e jobs.Event) []any {
+	var shown shownEvent
+	_, _ = lenient.Unmarshal(e.JSON, &shown, lenient.Text(func(s string) shownTime { return shownTime{Date: s} })) // what is missing shows as such
+	kind, start := "event", shown.Start
+	switch {
+	case !e.DeletedAt.IsZero():
+		kind = "deleted"
+	case e.Cancelled():
+		kind, start = "cancelled", shown.Original
+	case e.Series != "":
+		kind = "changed"
+	case len(shown.Recurrence) > 0:
+		kind = "series"
+	}
+	return []any{e.Calendar, e.ID, kind, start, shown.Summary}
 }

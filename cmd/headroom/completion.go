@@ -13,7 +13,6 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota/price"
 )
@@ -192,18 +191,15 @@ func fromSettings(find func(config.Config) []string) offer {
 }
 
 // fromStore offers what the store holds, and nothing where it cannot be read.
-func fromStore(find func(ctx context.Context, s *sqlite.Store, args []string) ([]string, error)) offer {
+func fromStore(find func(ctx context.Context, c *operator, args []string) ([]string, error)) offer {
 	return func(g *globals, ctx context.Context, args []string) []string {
 		cfg, err := g.load()
 		if err != nil {
 			return nil
 		}
-		s, err := app.OpenStore(ctx, cfg, zap.NewNop())
-		if err != nil {
-			return nil
-		}
-		defer s.Close() // it was only read
-		list, err := find(ctx, s, args)
+		c := newOperator(cfg, zap.NewNop())
+		defer c.Close() // it was only read
+		list, err := find(ctx, c, args)
 		if err != nil {
 			return nil
 		}
@@ -212,24 +208,24 @@ func fromStore(find func(ctx context.Context, s *sqlite.Store, args []string) ([
 }
 
 var (
-	accountOffer = fromStore(func(ctx context.Context, s *sqlite.Store, _ []string) ([]string, error) {
-		all, err := s.Accounts(ctx)
+	accountOffer = fromStore(func(ctx context.Context, c *operator, _ []string) ([]string, error) {
+		all, err := c.Accounts(ctx)
 		return texts(all, func(a jobs.Account) string { return a.Email }), err
 	})
-	tenantOffer = fromStore(func(ctx context.Context, s *sqlite.Store, _ []string) ([]string, error) {
-		all, err := s.Accounts(ctx)
+	tenantOffer = fromStore(func(ctx context.Context, c *operator, _ []string) ([]string, error) {
+		all, err := c.Accounts(ctx)
 		return texts(all, func(a jobs.Account) string { return a.Tenant }), err
 	})
-	backfillOffer = fromStore(func(ctx context.Context, s *sqlite.Store, _ []string) ([]string, error) {
-		all, err := s.Jobs(ctx)
-		return texts(backfillsOnly(all), nameOf), err
+	backfillOffer = fromStore(func(ctx context.Context, c *operator, _ []string) ([]string, error) {
+		all, err := c.AllBackfills(ctx, false)
+		return texts(all, nameOf), err
 	})
-	calendarOffer = fromStore(func(ctx context.Context, s *sqlite.Store, args []string) ([]string, error) {
+	calendarOffer = fromStore(func(ctx context.Context, c *operator, args []string) ([]string, error) {
 		if len(args) == 0 {
 			return nil, nil
 		}
-		all, err := s.Calendars(ctx, args[0])
-		return append(texts(all, func(c jobs.Calendar) string { return c.ID }), "primary"), err
+		all, err := c.Calendars(ctx, args[0])
+		return append(texts(all, func(c jobs.CountedCalendar) string { return c.ID }), "primary"), err
 	})
 	projectOffer = fromSettings(func(cfg config.Config) []string { return slices.Sorted(maps.Keys(cfg.Google.Projects)) })
 	classOffer   = fromSettings(func(cfg config.Config) []string {

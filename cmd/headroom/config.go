@@ -152,15 +152,11 @@ Exit codes: 0 shown, 2 the settings are not valid.`,
 			if err != nil {
 				return fmt.Errorf("print the settings: %w", err)
 			}
-			if !g.json {
-				cmd.Print(string(text))
-				return nil
-			}
 			var tree map[string]any // keys and values as in the file
 			if err := yaml.Unmarshal(text, &tree); err != nil {
 				return fmt.Errorf("print the settings: %w", err)
 			}
-			return term.WriteJSON(cmd.OutOrStdout(), tree)
+			return g.printf(cmd, tree, "%s", text)
 		},
 	}
 }

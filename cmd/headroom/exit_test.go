@@ -67,7 +67,7 @@ func TestOutputThatCannotBeWrittenIsCode1AndOneLine(t *testing.T) {
 		"schedule pause mail-sync", "schedule resume mail-sync", "messages list " + ann,
 		"quota show main", "quota explain " + ann, "quota prices", "quota prices gmail-legacy",
 		"quota prices --diff gmail-2026-05 gmail-2026-10", "quota set main sync.ceiling=0.5", "quota history main",
-		"store check", "store take-queues", "config check", "config show", "bench --list", "fake-google",
+		"store check", "store take-queues", "config check", "config show", "version", "bench --list", "fake-google",
 		"completion bash", "completion zsh", "completion fish", "completion powershell",
 	} {
 		args := append(strings.Fields(row), "--config", w.file)

@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
-	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"headroom/internal/app"
-	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -26,30 +23,23 @@ func newMessages(g *globals) *cobra.Command {
 }
 
 // messageFlags choose stored messages.
-type messageFlags struct{ label, after, before, zone string }
+type messageFlags struct {
+	*spanFlags
+	label string
+}
 
 func addMessageFlags(cmd *cobra.Command) *messageFlags {
-	f := &messageFlags{}
-	flags := cmd.Flags()
-	flags.StringVar(&f.label, "label", "", "only those with the label of the id `LABEL`")
-	flags.StringVar(&f.after, "after", "", "only those received at `TIME` or later: 2025-01-31 or 2025-01-31T12:00:00+01:00")
-	flags.StringVar(&f.before, "before", "", "only those received before `TIME`")
-	flags.StringVar(&f.zone, "zone", "UTC", "the time `ZONE` in which a day begins that is given without a time, such as Europe/Berlin")
+	f := &messageFlags{spanFlags: addSpanFlags(cmd,
+		"after", "only those received at `TIME` or later", "before", "only those received before `TIME`")}
+	cmd.Flags().StringVar(&f.label, "label", "", "only those with the label of the id `LABEL`")
 	return f
 }
 
-// filter is what the flags say, or a usage error.
-func (f *messageFlags) filter() (jobs.MessageFilter, error) {
-	zone, err := time.LoadLocation(f.zone)
-	if err != nil {
-		return jobs.MessageFilter{}, usagef("--zone %s: no such time zone; name one such as Europe/Berlin, UTC or Local", f.zone)
-	}
-	filter := jobs.MessageFilter{Label: f.label}
-	if filter.After, err = moment(f.after, zone); err != nil {
-		return filter, usagef("--after %w", err)
-	}
-	if filter.Before, err = moment(f.before, zone); err != nil {
-		return filter, usagef("--before %w", err)
+// filter is what the flags name, or a usage error.
+func (f *messageFlags) filter() (filter jobs.MessageFilter, err error) {
+	filter.Label = f.label
+	if filter.After, filter.Before, err = f.moments(); err != nil {
+		return filter, err
 	}
 	if err := filter.Validate(); err != nil {
 		return filter, &usageError{err}
@@ -57,19 +47,12 @@ func (f *messageFlags) filter() (jobs.MessageFilter, error) {
 	return filter, nil
 }
 
-// withAccount opens the store for a command about an account.
-func withAccount(cmd *cobra.Command, g *globals, email string, use func(context.Context, *sqlite.Store, jobs.Account) error) error {
-	return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
-		cfg, err := g.load()
-		if err != nil {
-			return err
-		}
-		account, err := app.KnownAccount(ctx, cfg, s, email)
-		if err != nil {
-			return err
-		}
-		return use(ctx, s, account)
-	})
+var messageTable = term.Table[jobs.Message]{
+	Columns: []string{"ID", "RECEIVED", "SIZE", "BODY", "LABELS…", "SUBJECT…"},
+	Cells: func(m jobs.Message) []any {
+		return []any{m.ID, term.Time(m.Received()), bytesText(m.Size), bodyText(m), strings.Join(labelTexts(m), ","), m.Subject}
+	},
+	Empty: "no stored messages match; headroom backfill list shows what is under way",
 }
 
 func newMessagesList(g *globals) *cobra.Command {
@@ -95,16 +78,13 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 			if limit < 0 {
 				return usagef("--limit %d is negative", limit)
 			}
-			return withAccount(cmd, g, args[0], func(ctx context.Context, s *sqlite.Store, account jobs.Account) error {
-				each := func(use func(jobs.Message) error) error {
-					return eachMessage(ctx, s, account.Email, filter, limit, use)
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				account, err := c.Account(ctx, args[0])
+				if err != nil {
+					return err
 				}
-				if g.json {
-					all := []jobs.Message{}
-					err := each(func(m jobs.Message) error { all = append(all, m); return nil })
-					return errors.Join(err, term.WriteJSON(cmd.OutOrStdout(), all))
-				}
-				return tabulateMessages(cmd.OutOrStdout(), each)
+				all, err := findMessages(ctx, c, account.Email, filter, limit)
+				return errors.Join(err, messageTable.Print(cmd.OutOrStdout(), g.json, all))
 			})
 		},
 	}
@@ -113,35 +93,23 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 	return cmd
 }
 
-// eachMessage reads messages in pages, at most limit of them unless that is 0.
-func eachMessage(ctx context.Context, s *sqlite.Store, account string, filter jobs.MessageFilter, limit int, use func(jobs.Message) error) error {
-	left := limit
-	for after := ""; limit == 0 || left > 0; {
-		page, err := s.FindMessages(ctx, account, filter, after, min(left, sqlite.DefaultPage))
-		if err != nil {
-			return err
-		}
-		if len(page) == 0 {
-			return nil
-		}
-		for _, m := range page {
-			if err := use(m); err != nil {
-				return err
-			}
-			after = m.ID
-			left--
-		}
-	}
-	return nil
-}
+// messagePage is how many messages are read at once.
+const messagePage = 500
 
-func tabulateMessages(out io.Writer, each func(func(jobs.Message) error) error) error {
-	w := term.NewTable(out, "ID", "RECEIVED", "SIZE", "BODY", "LABELS…", "SUBJECT…")
-	err := each(func(m jobs.Message) error {
-		w.Row(m.ID, term.Time(m.Received()), humanize.IBytes(uint64(max(0, m.Size))), bodyText(m), strings.Join(labelTexts(m), ","), m.Subject)
-		return nil
-	})
-	return errors.Join(err, w.Flush())
+// findMessages reads messages in pages, at most limit of them unless that is 0.
+func findMessages(ctx context.Context, c *operator, account string, filter jobs.MessageFilter, limit int) (all []jobs.Message, err error) {
+	for after := ""; limit == 0 || len(all) < limit; after = all[len(all)-1].ID {
+		n := messagePage
+		if limit > 0 {
+			n = min(n, limit-len(all))
+		}
+		page, err := c.FindMessages(ctx, account, filter, after, n)
+		if err != nil || len(page) == 0 {
+			return all, err
+		}
+		all = append(all, page...)
+	}
+	return all, nil
 }
 
 // bodyText says in which formats a message's body is stored, or why it is not.
@@ -198,32 +166,15 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 			if forms > 1 {
 				return usagef("--raw, --full, --part and --json are forms of their own; choose one")
 			}
-			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
-				cfg, err := g.load()
-				if err != nil {
-					return err
-				}
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
 				if raw || full || part != "" {
-					var body io.ReadCloser
-					if raw {
-						_, body, err = app.OpenMessage(ctx, cfg, s, args[0], args[1])
-					} else {
-						body, err = app.OpenFull(ctx, cfg, s, args[0], args[1], part)
-					}
-					if err != nil {
-						return err
-					}
-					_, err = io.Copy(term.Raw(cmd.OutOrStdout()), body)
-					return errors.Join(err, body.Close())
+					return copyBody(ctx, cmd.OutOrStdout(), c, args[0], args[1], raw, part)
 				}
-				m, err := app.StoredMessage(ctx, cfg, s, args[0], args[1])
+				m, err := c.Message(ctx, args[0], args[1])
 				if err != nil {
 					return err
 				}
-				if g.json {
-					return term.WriteJSON(cmd.OutOrStdout(), m)
-				}
-				return printMessage(cmd.OutOrStdout(), m)
+				return g.print(cmd, m, func(out io.Writer) error { return writeMessage(out, m) })
 			})
 		},
 	}
@@ -233,16 +184,22 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 	return cmd
 }
 
-func printMessage(out io.Writer, m jobs.Message) error {
-	w := term.NewFacts(out)
-	row := w.Add
-	row("message", "%s", m.ID)
-	row("account", "%s", m.Account)
-	row("thread", "%s", m.ThreadID)
-	row("received", "%s", term.Time(m.Received()))
-	row("labels", "%s", strings.Join(labelTexts(m), ", "))
-	row("subject", "%s", m.Subject)
-	row("size", "%s (%d bytes)", humanize.IBytes(uint64(max(0, m.Size))), m.Size)
+// copyBody writes a stored body byte for byte: the raw one, or what format full has.
+func copyBody(ctx context.Context, out io.Writer, c *operator, account, id string, raw bool, part string) (err error) {
+	var body io.ReadCloser
+	if raw {
+		_, body, err = c.OpenMessage(ctx, account, id)
+	} else {
+		body, err = c.OpenFull(ctx, account, id, part)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(term.Raw(out), body)
+	return errors.Join(err, body.Close())
+}
+
+func writeMessage(out io.Writer, m jobs.Message) error {
 	body := m.SHA256
 	switch {
 	case body == "" && m.ParseStatus == jobs.ParseNever:
@@ -250,15 +207,23 @@ func printMessage(out io.Writer, m jobs.Message) error {
 	case body == "":
 		body = "not stored"
 	}
-	row("body, SHA-256", "%s", body)
+	w := term.NewGrid(out)
+	w.Row("message", m.ID)
+	w.Row("account", m.Account)
+	w.Row("thread", m.ThreadID)
+	w.Row("received", term.Time(m.Received()))
+	w.Row("labels", strings.Join(labelTexts(m), ", "))
+	w.Row("subject", m.Subject)
+	w.Row("size", fmt.Sprintf("%s (%d bytes)", bytesText(m.Size), m.Size))
+	w.Row("body, SHA-256", body)
 	if m.FullSHA256 != "" {
-		row("full, SHA-256", "%s", m.FullSHA256)
+		w.Row("full, SHA-256", m.FullSHA256)
 	}
 	for _, a := range m.Attachments {
-		row("part "+a.Part, "%s, %s, %s, SHA-256 %s", cmp.Or(a.Filename, "without a name"), a.MimeType, humanize.IBytes(uint64(max(0, a.Size))), a.SHA256)
+		w.Add("part "+a.Part, "%s, %s, %s, SHA-256 %s", cmp.Or(a.Filename, "without a name"), a.MimeType, bytesText(a.Size), a.SHA256)
 	}
 	if m.ParseStatus == jobs.ParseFailed {
-		row("unreadable", "%s", m.ParseError)
+		w.Row("unreadable", m.ParseError)
 	}
 	return w.Flush()
 }

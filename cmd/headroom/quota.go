@@ -1,274 +1,296 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"headroom/internal/app"
+	control "headroom/internal/app"
+	"headroom/internal/gauge"
+	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
-	"headroom/quota/price"
 )
 
 func newQuota(g *globals) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "quota",
-		Short:   "Show what Google lets through and what calls cost",
+		Short:   "Show how full the quota is and what calls cost, and set the lanes' shares",
 		Example: "  headroom quota prices gmail-2026-10",
 	}, newQuotaShow(g), newQuotaExplain(g), newQuotaPrices(g), newQuotaSet(g), newQuotaHistory(g))
 }
 
-func newQuotaPrices(g *globals) *cobra.Command {
-	var project string
-	var diff bool
+func newQuotaShow(g *globals) *cobra.Command {
+	var f quotaFlags
 	cmd := &cobra.Command{
-		Use:   "prices [LIST] [--project PROJECT] [--diff OLD NEW]",
-		Short: "Show price lists, or what differs between two",
-		Long: `Show the limits and costs that Headroom counts by, with their date and where they
-come from: of one built-in price list, or of all. With --project, those that hold
-for a Google Cloud project of the settings, its own limits and costs included.
-With --diff, only what differs between two lists.
+		Use:   "show ACCOUNT|PROJECT",
+		Short: "Show how full the quota is, by whom, and who waits for what",
+		Long: `Show the quota of an account, or of a whole Google Cloud project: how full each
+window is and which lane filled it, what is left to each lane up to its ceiling and
+who set that, cooldowns, calls in flight, bytes, settings that were changed live,
+and who waits for what until when. A name with an @ is an account.
 
-Values that were not seen on Google's own page are not verified, and are the
-dearest plausible ones.
+It needs no running process: it asks Redis and the store, and charges nothing.
+With --watch it looks again every second until it is interrupted.
 
-Exit codes: 0 shown, 2 wrong usage or settings, or no such list or project.`,
-		Example: `  headroom quota prices gmail-2026-10
-  headroom quota prices --diff gmail-2026-05 gmail-2026-10
-  headroom quota prices --project my-project --json`,
-		Args: arguments(cobra.MaximumNArgs(2)),
+Exit codes: 0 shown, 1 failed (Redis does not answer, no such account), 2 wrong usage
+or settings (no such project). Interrupting --watch is 0.`,
+		Example: `  headroom quota show ann@example.com --watch
+  headroom quota show my-project --json`,
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case diff && project != "":
-				return usagef("--diff compares built-in lists; leave out --project")
-			case diff && len(args) != 2:
-				return usagef("--diff needs two price lists; there are %s", strings.Join(price.Names(), ", "))
-			case diff:
-				return showDiff(cmd, g, args[0], args[1])
-			case len(args) > 1:
-				return usagef("one LIST at a time; to compare two: %s --diff %s %s", cmd.CommandPath(), args[0], args[1])
-			}
-			lists, err := pickLists(g, project, args)
-			if err != nil {
-				return err
-			}
-			return showLists(cmd, g, lists, len(args) == 1)
+			return f.run(cmd, g, args[0], func(ctx context.Context, r *control.QuotaReader) (any, func(*term.Page), error) {
+				s, err := r.State(ctx)
+				return s, func(p *term.Page) { gauge.WriteState(p, s) }, err
+			})
 		},
 	}
-	cmd.Flags().StringVar(&project, "project", "", "show the lists of a Google Cloud project, by its name in the settings")
-	cmd.Flags().BoolVar(&diff, "diff", false, "show what differs between two lists")
+	f.add(cmd)
 	return cmd
 }
 
-// pickLists finds the lists of a project, or of all that are built in, and the
-// one of them that is asked for.
-func pickLists(g *globals, project string, args []string) ([]*price.List, error) {
-	var lists []*price.List
-	if project != "" {
-		cfg, err := g.load()
-		if err != nil {
-			return nil, err
-		}
-		projects, err := app.Projects(cfg)
-		if err != nil {
-			return nil, err
-		}
-		p, ok := projects[project]
-		if !ok {
-			return nil, usagef("unknown project %s, the settings name %s", project, orNone(slices.Sorted(maps.Keys(projects))))
-		}
-		lists = p.Lists
-	} else {
-		for _, name := range price.Names() {
-			list, err := price.Load(name)
-			if err != nil {
-				return nil, err
+func newQuotaExplain(g *globals) *cobra.Command {
+	var f quotaFlags
+	var last int
+	cmd := &cobra.Command{
+		Use:   "explain ACCOUNT",
+		Short: "Show the last decisions about an account, and why",
+		Long: `Show the last decisions about an account, each with its reason and the newest
+last: what was admitted and refused, what Google refused, what was admitted while
+Redis did not answer. Similar decisions that followed each other closely are one line.
+The first lines show what holds now and which lanes may go on.
+
+It needs no running process. Processes note decisions in Redis: the last 100 refusals
+of each account for an hour, admissions for some minutes, everything else for a day.
+
+Exit codes: 0 shown, 1 failed (Redis does not answer, no such account), 2 wrong usage
+or settings. Interrupting --watch is 0.`,
+		Example: "  headroom quota explain ann@example.com --last 50",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !strings.Contains(args[0], "@") {
+				return usagef("%q is no account; for a project run: headroom quota show %s", args[0], args[0])
 			}
-			lists = append(lists, list)
-		}
-	}
-	if len(args) == 0 {
-		return lists, nil
-	}
-	var names []string
-	for _, list := range lists {
-		if list.Name == args[0] {
-			return []*price.List{list}, nil
-		}
-		names = append(names, list.Name)
-	}
-	if project != "" {
-		return nil, usagef("project %s has no price list %q; it has %s", project, args[0], orNone(names))
-	}
-	return nil, usagef("unknown price list %q; there are %s", args[0], orNone(names))
-}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
-
-// listJSON is a price list in which every value names its source, and periods are
-// durations such as "1m0s".
-type listJSON struct {
-	*price.List
-	Limits  map[string]limitJSON    `json:"limits"`
-	Billing map[string]price.Amount `json:"billing"`
-	Costs   map[string]price.Cost   `json:"costs"`
-}
-
-type limitJSON struct {
-	price.Limit
-	Period string `json:"period"`
-}
-
-func toJSON(list *price.List) listJSON {
-	out := listJSON{list, map[string]limitJSON{}, map[string]price.Amount{}, map[string]price.Cost{}}
-	for name, limit := range list.Limits {
-		limit.Source = sourceName(limit.Source)
-		out.Limits[name] = limitJSON{limit, limit.Period.String()}
-	}
-	for name, amount := range list.Billing {
-		amount.Source = sourceName(amount.Source)
-		out.Billing[name] = amount
-	}
-	for method, cost := range list.Costs {
-		cost.Source = sourceName(cost.Source)
-		out.Costs[method] = cost
-	}
-	return out
-}
-
-// showLists prints lists: as JSON, one object if one was asked for by its name,
-// else an array.
-func showLists(cmd *cobra.Command, g *globals, lists []*price.List, one bool) error {
-	if !g.json {
-		for i, list := range lists {
-			if i > 0 {
-				fmt.Fprintln(cmd.OutOrStdout())
+			if last < 1 {
+				return usagef("--last %d is not at least 1", last)
 			}
-			if err := writeList(cmd.OutOrStdout(), list); err != nil {
+			return f.run(cmd, g, args[0], func(ctx context.Context, r *control.QuotaReader) (any, func(*term.Page), error) {
+				s, err := r.Story(ctx, last)
+				return gauge.StoryJSON(s), func(p *term.Page) { gauge.WriteStory(p, s) }, err
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().IntVar(&last, "last", 20, "show the last `N` decisions")
+	return cmd
+}
+
+// quotaFlags are those of the commands that read the quota.
+type quotaFlags struct {
+	project string
+	watch   bool
+	limit   time.Duration // 0: none
+}
+
+func (f *quotaFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.project, "project", "", "the account's Google Cloud `PROJECT`, if the store does not know the account")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "look again every second until interrupted")
+	cmd.Flags().DurationVar(&f.limit, "for", 0, "stop watching after this `DURATION`")
+}
+
+// watchQuotaEvery is the time between looks at the quota.
+const watchQuotaEvery = time.Second
+
+// run looks once, or again and again. look returns what is printed as JSON, and what
+// writes it for people.
+func (f *quotaFlags) run(cmd *cobra.Command, g *globals, name string,
+	look func(context.Context, *control.QuotaReader) (any, func(*term.Page), error)) error {
+	if f.limit < 0 || f.limit > 0 && !f.watch {
+		return usagef("--for %s says how long to --watch", f.limit)
+	}
+	return g.operate(cmd, func(ctx context.Context, c *operator) (err error) {
+		r, err := c.ReadQuota(ctx, name, f.project)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, r.Close()) }()
+		if f.limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, f.limit)
+			defer cancel()
+		}
+		screen := term.NewScreen(cmd.OutOrStdout(), f.watch)
+		tick := time.NewTicker(watchQuotaEvery)
+		defer tick.Stop()
+		for {
+			value, write, err := look(ctx, r)
+			switch {
+			case f.watch && over(ctx):
+				return nil
+			case err != nil:
+				return err
+			case g.json:
+				err = term.WriteJSON(cmd.OutOrStdout(), value)
+			default:
+				err = screen.Show(write)
+			}
+			if err != nil || !f.watch {
 				return err
 			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return nil
+			}
 		}
-		return nil
-	}
-	all := make([]listJSON, len(lists))
-	for i, list := range lists {
-		all[i] = toJSON(list)
-	}
-	if one {
-		return term.WriteJSON(cmd.OutOrStdout(), all[0])
-	}
-	return term.WriteJSON(cmd.OutOrStdout(), all)
+	})
 }
 
-func writeList(out io.Writer, list *price.List) error {
-	fmt.Fprintf(out, "%s: %s as of %s\n\n", list.Name, list.API, list.Date)
-	w := term.NewTable(out, "LIMIT", "UNITS", "PER", "PERIOD", "VERIFIED", "SOURCE", "NOTE…")
-	for _, name := range slices.Sorted(maps.Keys(list.Limits)) {
-		l := list.Limits[name]
-		w.Row(name, l.Units, l.Per, fmt.Sprintf("%.0f s", l.Period.Seconds()), yesNo(l.Verified), sourceName(l.Source), l.Note)
+// over reports whether a context has ended, or has a deadline that is past: sockets keep
+// to it by themselves, and may time out a moment before the context knows.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
+func newQuotaSet(g *globals) *cobra.Command {
+	var r control.QuotaRequest
+	var unset []string
+	cmd := &cobra.Command{
+		Use:   "set PROJECT|ACCOUNT KEY=VALUE... [--unset KEY]...",
+		Short: "Change how much each lane may use, while processes run",
+		Long: `Change the settings of the lanes for a project, or for one account of it. They hold
+in every process from its next decision on, take precedence over the settings file,
+and are kept until they are unset. The store records who changed what and when:
+see headroom quota history.
+
+KEY is mode, for a whole project, with the VALUE default, guaranteed or adaptive;
+or, of one of the lanes interactive, sync and backfill:
+  LANE.ceiling    how far up each limit the lane may fill it, above 0 and up to 1
+  LANE.pace       how fast, as a multiple of ceiling/60 per second; 0: not paced
+  LANE.in_flight  how many calls of a Google user may be in flight, in all lanes and
+                  processes, before one of this lane must wait
+  backfill.floor  how far interactive traffic lowers the ceiling, as a share; 0: not
+                  at all
+
+An account's settings take precedence over its project's, those for one limit over
+those for all. If Redis does not answer, the change is recorded, and running processes
+apply it within seconds after Redis is back.
+
+Exit codes: 0 set, or recorded only, which a warning says; 1 failed (the account is
+unknown); 2 wrong usage or settings, an unknown project, or a value that cannot be.`,
+		Example: `  headroom quota set my-project mode=adaptive
+  headroom quota set ann@example.com backfill.ceiling=0.5 --api gmail
+  headroom quota set ann@example.com --unset backfill.ceiling`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Target = args[0]
+			if r.API != "" && r.Prices != "" {
+				return usagef("--prices names an API already; leave out --api")
+			}
+			add := func(texts []string, unset bool) error {
+				for _, text := range texts {
+					e, err := control.ParseQuotaEdit(text, unset)
+					if err != nil {
+						return &usageError{err}
+					}
+					r.Edits = append(r.Edits, e)
+				}
+				return nil
+			}
+			if err := add(args[1:], false); err != nil {
+				return err
+			}
+			if err := add(unset, true); err != nil {
+				return err
+			}
+			if len(r.Edits) == 0 {
+				return usagef("nothing to set; usage: %s", cmd.UseLine())
+			}
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				set, err := c.SetQuota(ctx, r)
+				if err != nil {
+					return err
+				}
+				if set.Unpublished != "" {
+					cmd.PrintErrf("headroom: recorded, but not in force yet: %s; running processes go by it once Redis is back\n", set.Unpublished)
+				}
+				return g.print(cmd, set, func(out io.Writer) error { return writeSet(out, set) })
+			})
+		},
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	flags := cmd.Flags()
+	flags.StringVar(&r.API, "api", "", "change it for one `API` only, gmail or calendar (default all that have the limit)")
+	flags.StringVar(&r.Prices, "prices", "", "change it for the API of one of the project's price `LIST`s only")
+	flags.StringVar(&r.Limit, "limit", "", "change it for one `LIMIT` only, such as user-minute; headroom quota prices shows them")
+	flags.StringArrayVar(&unset, "unset", nil, "let the project's or the mode's value hold again for `KEY`; may be repeated")
+	return cmd
+}
+
+func writeSet(out io.Writer, set control.QuotaSet) error {
+	subject := "project " + set.Project
+	if set.Account != "" {
+		subject = set.Account + " of " + subject
 	}
-	if len(list.Billing) > 0 {
-		w = term.NewTable(out, "BILLED ABOVE", "UNITS", "VERIFIED", "SOURCE", "NOTE…")
-		for _, name := range slices.Sorted(maps.Keys(list.Billing)) {
-			b := list.Billing[name]
-			w.Row(name, b.Units, yesNo(b.Verified), sourceName(b.Source), b.Note)
+	if set.Limit != "" {
+		subject += ", limit " + set.Limit
+	}
+	for _, a := range set.APIs {
+		switch {
+		case a.Changed:
+			fmt.Fprintf(out, "%s, %s: revision %d\n", subject, a.API, a.Revision)
+		case a.Revision > 0:
+			fmt.Fprintf(out, "%s, %s: set already, revision %d\n", subject, a.API, a.Revision)
+		default:
+			fmt.Fprintf(out, "%s, %s: nothing was set\n", subject, a.API)
 		}
-		fmt.Fprintln(out)
+		w := term.NewGrid(out)
+		w.Indent = "  "
+		for _, v := range a.Values {
+			w.Add(v.Key, "%v -> %v", v.Old, v.New)
+		}
 		if err := w.Flush(); err != nil {
 			return err
 		}
-	}
-	w = term.NewTable(out, "METHOD", "UNITS", "BY FORMAT", "VERIFIED", "SOURCE", "NOTE…")
-	for _, method := range slices.Sorted(maps.Keys(list.Costs)) {
-		c := list.Costs[method]
-		w.Row(method, c.Units, byFormat(c), yesNo(c.Verified), sourceName(c.Source), c.Note)
-	}
-	fmt.Fprintln(out)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	w = term.NewTable(out, "SOURCE", "LOOKED UP", "WHERE")
-	for _, name := range slices.Sorted(maps.Keys(list.Sources)) {
-		w.Row(name, list.Sources[name].Date, list.Sources[name].URL)
-	}
-	fmt.Fprintln(out)
-	return w.Flush()
-}
-
-// byFormat lists the formats whose price is their own.
-func byFormat(c price.Cost) string {
-	var prices []string
-	for _, format := range slices.Sorted(maps.Keys(c.Formats)) {
-		price := fmt.Sprintf("%s %d", format, c.Formats[format])
-		if format == c.DefaultFormat {
-			price += " (default)"
+		for _, c := range a.Closer {
+			fmt.Fprintf(out, "  %s stays: it counts before\n", c)
 		}
-		prices = append(prices, price)
 	}
-	return strings.Join(prices, ", ")
+	return nil
 }
 
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
+var historyTable = term.Table[sqlite.Setting]{
+	Columns: []string{"AT", "API", "REVISION", "WHO", "CHANGE"},
+	Cells: func(s sqlite.Setting) []any {
+		return []any{term.Time(s.At), s.API, s.Revision, s.Who, s.Change}
+	},
 }
 
-// sourceName is the source of a value, which need not name the usual one.
-func sourceName(name string) string {
-	if name == "" {
-		return "docs"
-	}
-	return name
-}
+func newQuotaHistory(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use:   "history PROJECT|ACCOUNT",
+		Short: "Show who changed the lanes' settings, and when",
+		Long: `Show every change that headroom quota set has made for a project, or for one
+account, the oldest first.
 
-func showDiff(cmd *cobra.Command, g *globals, older, newer string) error {
-	a, err := price.Load(older)
-	if err != nil {
-		return &usageError{err}
+Exit codes: 0 shown, 1 failed (the account is unknown), 2 wrong usage or settings, or
+an unknown project.`,
+		Example: "  headroom quota history my-project",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				all, err := c.QuotaHistory(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				table := historyTable
+				table.Empty = "nothing was ever set for " + args[0]
+				return table.Print(cmd.OutOrStdout(), g.json, all)
+			})
+		},
 	}
-	b, err := price.Load(newer)
-	if err != nil {
-		return &usageError{err}
-	}
-	differences, err := a.Diff(b)
-	if err != nil {
-		return &usageError{err}
-	}
-	if g.json {
-		return term.WriteJSON(cmd.OutOrStdout(), map[string]any{"old": older, "new": newer, "differences": append([]price.Difference{}, differences...)})
-	}
-	if len(differences) == 0 {
-		cmd.Printf("%s and %s do not differ\n", older, newer)
-		return nil
-	}
-	w := term.NewTable(cmd.OutOrStdout(), "WHAT", "NAME", "FORMAT", older, newer)
-	for _, d := range differences {
-		format := d.Format
-		if format == "" && (len(a.Costs[d.Name].Formats) > 0 || len(b.Costs[d.Name].Formats) > 0) {
-			format = "none given"
-		}
-		w.Row(d.Kind, d.Name, format, unitsOrNone(d.Old), unitsOrNone(d.New))
-	}
-	return w.Flush()
-}
-
-func unitsOrNone(units int64) string {
-	if units == 0 {
-		return "none"
-	}
-	return fmt.Sprint(units)
 }

@@ -12,9 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -22,7 +19,7 @@ import (
 func newSchedule(g *globals) *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "schedule",
-		Short:   "See, run and pause what is done again and again",
+		Short:   "List, run and pause the schedules",
 		Example: "  headroom schedule list",
 	}, newScheduleList(g), newScheduleNext(g), newScheduleRun(g), newSchedulePause(g), newScheduleResume(g))
 }
@@ -41,15 +38,22 @@ func scopeFlags(cmd *cobra.Command) *jobs.ScheduleScope {
 	return scope
 }
 
-// withSchedules runs use with the settings and the store.
-func withSchedules(cmd *cobra.Command, g *globals, use func(context.Context, config.Config, *sqlite.Store) error) error {
-	return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
-		cfg, err := g.load()
-		if err != nil {
-			return err
-		}
-		return use(ctx, cfg, s)
-	})
+// parseSchedule reads the name of a schedule; the error is one of usage.
+func parseSchedule(name string) (jobs.Schedule, error) {
+	schedule, err := jobs.ParseSchedule(name)
+	if err != nil {
+		return "", &usageError{err}
+	}
+	return schedule, nil
+}
+
+var scheduleTable = term.Table[jobs.ScheduleLine]{
+	Columns: []string{"SCHEDULE", "SPEC", "ZONE", "SETTINGS OF", "ACCOUNTS", "NEXT", "LAST SLOT", "LAST RESULT", "LAG", "MISSED", "PAUSED"},
+	Cells: func(l jobs.ScheduleLine) []any {
+		return []any{l.Schedule, l.Spec, l.Zone, l.SettingsOf, l.Accounts, term.Time(l.Next),
+			term.Time(l.LastSlot), resultsCell(l), lagCell(l), l.Missed, pausedCell(l)}
+	},
+	Empty: "there are no accounts that a schedule could run for; add one with: headroom account add EMAIL --project PROJECT",
 }
 
 func newScheduleList(g *globals) *cobra.Command {
@@ -59,26 +63,23 @@ func newScheduleList(g *globals) *cobra.Command {
 		Short: "List schedules with their next and last runs",
 		Long: `List the schedules, a line for all accounts whose settings are the same: the
 specification, whose settings these are, when the next run of any of the accounts
-is due, which slot (the moment that the specification names) ran last, what the
-accounts' last runs came to, for how long the run has been due that has waited
-longest, how many slots never had a run, and what pauses it. A result is the state
-of the work that the run asked for; nothing, where there was none to ask for; never,
-where there was no run yet. Moments are in the local time zone, with --json in UTC.
+is due, which slot (the moment that the specification names) ran last, the results of
+the accounts' last runs, for how long the oldest run that has not started has been
+due, how many slots never had a run, and what pauses the schedule. A result is the
+state of the work that the run asked for; nothing, if there was nothing to ask for;
+never, if there was no run yet. Moments are in the local time zone, with --json in UTC.
 
 Exit codes: 0 listed, 1 failed (no such account or tenant), 2 wrong usage or
 settings.`,
 		Example: "  headroom schedule list --account ann@example.com",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *sqlite.Store) error {
-				lines, err := app.ScheduleLines(ctx, cfg, s, *scope, time.Now())
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				all, err := c.ScheduleLines(ctx, *scope, time.Now())
 				if err != nil {
 					return err
 				}
-				if g.json {
-					return term.WriteJSON(cmd.OutOrStdout(), lines)
-				}
-				return tabulateSchedules(cmd.OutOrStdout(), lines)
+				return printSchedules(cmd.OutOrStdout(), g.json, all)
 			})
 		},
 	}
@@ -86,16 +87,13 @@ settings.`,
 	return cmd
 }
 
-func tabulateSchedules(out io.Writer, lines []jobs.ScheduleLine) error {
-	w := term.NewTable(out, "SCHEDULE", "SPEC", "ZONE", "SETTINGS OF", "ACCOUNTS", "NEXT", "LAST SLOT", "LAST RESULT", "LAG", "MISSED", "PAUSED")
-	for _, l := range lines {
-		w.Row(l.Schedule, l.Spec, l.Zone, l.SettingsOf, l.Accounts, term.Time(l.Next),
-			term.Time(l.LastSlot), resultsCell(l), lagCell(l), l.Missed, pausedCell(l))
-	}
-	if err := w.Flush(); err != nil {
+// printSchedules prints errors below the table, which an error of Google's would stretch
+// over several screens.
+func printSchedules(out io.Writer, asJSON bool, all []jobs.ScheduleLine) error {
+	if err := scheduleTable.Print(out, asJSON, all); err != nil || asJSON {
 		return err
 	}
-	for _, l := range lines { // below the table, which an error of Google's would stretch over several screens
+	for _, l := range all {
 		if l.LastError != "" {
 			fmt.Fprintf(out, "last error of %s (settings of %s): %s\n", l.Schedule, term.Clean(l.SettingsOf), term.Clean(l.LastError))
 		}
@@ -133,27 +131,41 @@ func pausedCell(l jobs.ScheduleLine) string {
 	return fmt.Sprintf("%d by %s", l.Paused, strings.Join(l.PausedBy, ", "))
 }
 
+var runTable = term.Table[jobs.ScheduledRun]{
+	Columns: []string{"DUE", "SCHEDULE", "SLOT", "ZONE", "SPREAD", "PAUSED"},
+	Cells: func(r jobs.ScheduledRun) []any {
+		paused := term.None
+		if r.Paused {
+			paused = "yes"
+		}
+		zone, _ := r.Slot.Zone()
+		return []any{term.Time(r.Due), r.Schedule, term.TimeIn(r.Slot, r.Slot.Location()), zone, time.Duration(r.Spread * float64(time.Second)), paused}
+	},
+}
+
+// maxNext bounds how many coming runs are shown.
+const maxNext = 1000
+
 func newScheduleNext(g *globals) *cobra.Command {
 	var account string
 	var n int
 	cmd := &cobra.Command{
 		Use:   "next [SCHEDULE] [--account ADDRESS] [-n N]",
-		Short: "Show when the next runs come",
+		Short: "Show when the next runs are due",
 		Long: `Show the next runs of a schedule, or of all schedules of an account. A slot is the
 moment that the specification names, here in its own time zone, so that a change of
-the clock shows. An account's run is due some time after it, always the same, over
-the spread; without --account the due time is the slot. Runs that make up for missed
-ones are not among these; see headroom schedule list.
+the clock shows. The run of an account is due some time after the slot, always the
+same for that account, within the spread; without --account the due time is the slot.
+Runs that make up for missed ones are not listed; see headroom schedule list.
 
 Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 		Example: "  headroom schedule next calendar-sync --account ann@example.com -n 5",
 		Args:    arguments(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var schedule jobs.Schedule
 			if len(args) > 0 {
-				var err error
-				if schedule, err = jobs.ParseSchedule(args[0]); err != nil {
-					return &usageError{err}
+				if schedule, err = parseSchedule(args[0]); err != nil {
+					return err
 				}
 			}
 			if schedule == "" && account == "" {
@@ -162,19 +174,14 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 			if n < 1 || n > maxNext {
 				return usagef("-n %d is not from 1 to %d", n, maxNext)
 			}
-			return withSchedules(cmd, g, func(ctx context.Context, cfg config.Config, s *sqlite.Store) error {
-				all, err := app.NextRuns(ctx, cfg, s, schedule, account, time.Now(), n)
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				all, err := c.NextRuns(ctx, schedule, account, time.Now(), n)
 				if err != nil {
 					return err
 				}
-				if g.json {
-					return term.WriteJSON(cmd.OutOrStdout(), all)
-				}
-				if len(all) == 0 {
-					cmd.Printf("none: the settings have no specification for %s\n", cmp.Or(string(schedule), "any schedule of "+account))
-					return nil
-				}
-				return tabulateNext(cmd.OutOrStdout(), all)
+				table := runTable
+				table.Empty = "none: the settings have no specification for " + cmp.Or(string(schedule), "any schedule of "+account)
+				return table.Print(cmd.OutOrStdout(), g.json, all)
 			})
 		},
 	}
@@ -183,18 +190,95 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 	return cmd
 }
 
-// maxNext bounds how many coming runs are shown.
-const maxNext = 1000
+func newScheduleRun(g *globals) *cobra.Command {
+	return newScheduleSteering(g, &cobra.Command{
+		Use:   "run SCHEDULE [--account ADDRESS | --tenant NAME]",
+		Short: "Run a schedule now",
+		Long: `Run a schedule now, whether it is paused or not, for an account, for a tenant's
+accounts or for all. A running scheduler starts the work within seconds; if it is
+under way already, once more after that. The slots stay as they are, so the next
+regular run comes when it would have come.
 
-func tabulateNext(out io.Writer, all []jobs.ScheduledRun) error {
-	w := term.NewTable(out, "DUE", "SCHEDULE", "SLOT", "ZONE", "SPREAD", "PAUSED")
-	for _, r := range all {
-		paused := term.None
-		if r.Paused {
-			paused = "yes"
+Exit codes: 0 asked for, 1 failed (no such account or tenant, or there is nothing to
+ask for of the account), 2 wrong usage or settings.`,
+		Example: "  headroom schedule run reconciliation --account ann@example.com",
+	}, func(ctx context.Context, c *operator, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
+		ran, err := c.RunSchedule(ctx, schedule, scope, time.Now())
+		if ran.Account != "" {
+			return ran, fmt.Sprintf("asked for %s of %s\n", schedule, ran.Account), err
 		}
-		zone, _ := r.Slot.Zone()
-		w.Row(term.Time(r.Due), r.Schedule, term.TimeIn(r.Slot, r.Slot.Location()), zone, time.Duration(r.Spread*float64(time.Second)), paused)
+		return ran, fmt.Sprintf("asked for %s of %d of %d accounts\n", schedule, ran.Asked, ran.Accounts), err
+	})
+}
+
+func newSchedulePause(g *globals) *cobra.Command {
+	return newScheduleSteering(g, &cobra.Command{
+		Use:   "pause SCHEDULE [--account ADDRESS | --tenant NAME]",
+		Short: "Keep a schedule from running",
+		Long: `Keep a schedule from running for an account, for a tenant's accounts or for all,
+until it is resumed for the same. The pause outlives restarts. Work that is under way
+goes on, and operators may ask for the work as before. Pausing twice is fine.
+
+Exit codes: 0 paused, 1 failed (no such account or tenant), 2 wrong usage or
+settings.`,
+		Example: "  headroom schedule pause reconciliation --tenant example.com",
+	}, func(ctx context.Context, c *operator, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
+		done, err := c.PauseSchedule(ctx, schedule, scope)
+		what := "was paused already:"
+		if done.Changed {
+			what = "paused"
+		}
+		return done, fmt.Sprintf("%s %s of %s\n", what, done.Schedule, done.ScheduleScope), err
+	})
+}
+
+func newScheduleResume(g *globals) *cobra.Command {
+	return newScheduleSteering(g, &cobra.Command{
+		Use:   "resume SCHEDULE [--account ADDRESS | --tenant NAME]",
+		Short: "Let a schedule run again",
+		Long: `End the pause of a schedule that was made for the same account, tenant, or for all.
+Other pauses of it stay, and are named. One run makes up for the slots that the pause
+left out, unless the settings say otherwise, and they are not counted as missed.
+Resuming twice is fine.
+
+Exit codes: 0 resumed, or it was not paused, 1 failed (no such account or tenant),
+2 wrong usage or settings.`,
+		Example: "  headroom schedule resume reconciliation --tenant example.com",
+	}, func(ctx context.Context, c *operator, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
+		done, err := c.ResumeSchedule(ctx, schedule, scope)
+		what := "was not paused:"
+		if done.Changed {
+			what = "resumed"
+		}
+		text := fmt.Sprintf("%s %s of %s\n", what, done.Schedule, done.ScheduleScope)
+		if len(done.By) > 0 {
+			text += fmt.Sprintf("still paused by %s; resume it for the same, or see schedules.%s.pause in the settings\n", strings.Join(done.By, ", "), done.Schedule)
+		}
+		return done, text, err
+	})
+}
+
+// newScheduleSteering makes a command that does something with one schedule, whose
+// result is printed as JSON or as a text.
+func newScheduleSteering(g *globals, cmd *cobra.Command,
+	do func(context.Context, *operator, jobs.Schedule, jobs.ScheduleScope) (result any, text string, err error)) *cobra.Command {
+	scope := scopeFlags(cmd)
+	cmd.Args = arguments(cobra.ExactArgs(1))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		schedule, err := parseSchedule(args[0])
+		if err != nil {
+			return err
+		}
+		return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			result, text, err := do(ctx, c, schedule, *scope)
+			if err != nil {
+				return err
+			}
+			return g.print(cmd, result, func(out io.Writer) error {
+				_, err := io.WriteString(out, text)
+				return err
+			})
+		})
 	}
-	return w.Flush()
+	return cmd
 }

@@ -131,7 +131,7 @@ func TestTheLastResultIsThatOfTheWork(t *testing.T) {
 // columns wide, and push the rest off the screen.
 func TestErrorsStandBelowTheSchedules(t *testing.T) {
 	var out bytes.Buffer
-	err := tabulateSchedules(&out, []jobs.ScheduleLine{
+	err := printSchedules(&out, false, []jobs.ScheduleLine{
 		{Schedule: "mail-sync", SettingsOf: "defaults", Results: map[string]int{"waiting": 1}, LastError: "history.list: connection refused"},
 		{Schedule: "reconciliation", SettingsOf: "defaults", Results: map[string]int{"never": 1}},
 	})

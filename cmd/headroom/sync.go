@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"headroom/internal/app"
-	"headroom/internal/store/sqlite"
+	control "headroom/internal/app"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
 
 // synced is a live sync that was asked for, and with --watch how it ended.
 type synced struct {
-	app.SyncAsked
+	control.SyncAsked
 	Cursor *jobs.Cursor `json:"cursor,omitempty"`
 }
 
@@ -24,111 +23,105 @@ func newSync(g *globals) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "sync ACCOUNT",
-		Short: "Bring what has changed in a mailbox now",
-		Long: `Bring what has changed in a mailbox since its last sync: new messages, deletions
-and labels. A running scheduler does so by itself, every sync.interval and when a
-backfill ends; this asks for it now, in lane sync, beside a backfill that may be
-under way. It needs a backfill of the whole mailbox to have begun. One that is
-under way already is followed by another.
+		Short: "Fetch now what has changed in a mailbox",
+		Long: `Fetch what has changed in a mailbox since its last sync: new messages, deletions
+and labels. A running scheduler asks for syncs by itself, every sync.interval and when
+a backfill ends; this command asks for one now, in lane sync, beside a backfill that
+may be under way. A backfill of the whole mailbox must have begun before. If a sync is
+under way already, another follows it.
 
 Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or settings,
 130 interrupted.`,
 		Example: "  headroom sync ann@example.com --watch",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, log, err := g.setUp(cmd)
-			if err != nil {
-				return err
-			}
-			asked, err := app.StartSync(cmd.Context(), cfg, args[0], log)
-			if err != nil {
-				return err
-			}
-			if watch {
-				return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error { return followSync(ctx, cmd, g, s, asked) })
-			}
-			if g.json {
-				return term.WriteJSON(cmd.OutOrStdout(), synced{SyncAsked: asked})
-			}
-			what := "started"
-			if !asked.Started {
-				what = "under way already, and to be followed by another:"
-			}
-			cmd.Printf("%s %s\n", what, asked.Job.ID)
-			return nil
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				asked, err := c.StartSync(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if !watch {
+					return g.printf(cmd, synced{SyncAsked: asked}, "%s\n", askedText(asked))
+				}
+				var cursor jobs.Cursor
+				done, err := followSync(ctx, cmd, c, asked, func() (waiting bool, err error) {
+					cursor, err = c.Cursor(ctx, asked.Job.Account)
+					return !cursor.AskedAt.IsZero(), err
+				})
+				if err != nil {
+					return err
+				}
+				return writeSynced(cmd, g, synced{done, &cursor}, asked.Job.Progress)
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "wait until it is done, and say what it brought")
+	cmd.Flags().BoolVar(&watch, "watch", false, "wait until it is done, and show what it fetched")
 	return cmd
 }
 
-// followSync waits until the sync that was asked for has ended, and tells how.
-func followSync(ctx context.Context, cmd *cobra.Command, g *globals, s *sqlite.Store, asked app.SyncAsked) error {
-	before := asked.Job.Progress
-	waits := syncWaits{cmd: cmd}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		job, err := s.Job(ctx, asked.Job.ID)
-		if err != nil && !interrupted(ctx, err) {
-			return err
-		}
-		cursor, err := s.Cursor(ctx, job.Account)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if err == nil && job.State.Terminal() && cursor.AskedAt.IsZero() {
-			return tellSync(cmd, g, synced{app.SyncAsked{Job: job, Started: asked.Started}, &cursor}, before)
-		}
-		if err == nil && job.State == jobs.Paused {
-			return pausedSync(job)
-		}
-		if err == nil {
-			waits.tell(job)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.New("stopped watching; the sync goes on by itself")
-		}
+func askedText(asked control.SyncAsked) string {
+	if asked.Started {
+		return "started " + asked.Job.ID
 	}
+	return "under way already, and to be followed by another: " + asked.Job.ID
 }
 
-// A syncWaits tells on stderr what a watched sync waits for: once for each reason, so
-// that nobody takes a minute of silence for a command that hangs.
+// followSync waits until the sync that was asked for has ended and has completed.
+// waiting reports whether another one waits to begin.
+func followSync(ctx context.Context, cmd *cobra.Command, c *operator, asked control.SyncAsked, waiting func() (bool, error)) (control.SyncAsked, error) {
+	waits := syncWaits{out: cmd.ErrOrStderr()}
+	err := poll(ctx, func() (bool, error) {
+		j, err := c.Job(ctx, asked.Job.ID)
+		if err != nil {
+			return false, err
+		}
+		more, err := waiting()
+		if err != nil {
+			return false, err
+		}
+		asked.Job = j
+		if j.State == jobs.Paused {
+			return false, fmt.Errorf("%s is paused, and what was asked for waits; resume it with: headroom backfill resume %s", j.ID, j.ID)
+		}
+		waits.tell(j)
+		return j.State.Terminal() && !more, nil
+	})
+	switch j := asked.Job; {
+	case err != nil && ctx.Err() != nil:
+		return asked, errors.New("stopped watching; the sync goes on by itself")
+	case err != nil:
+		return asked, err
+	case j.State != jobs.Completed && (j.State != jobs.CompletedWithFailures || j.Kind == jobs.CalendarSync):
+		return asked, fmt.Errorf("%s is %s: %s", j.ID, j.State, j.LastError)
+	}
+	return asked, nil
+}
+
+// A syncWaits tells what a watched sync waits for: once for each reason, so that nobody
+// takes a minute of silence for a command that hangs.
 type syncWaits struct {
-	cmd  *cobra.Command
+	out  io.Writer
 	told string
 }
 
 func (w *syncWaits) tell(j jobs.Job) {
-	if j.State != jobs.Waiting || j.WaitingFor == w.told {
-		return
+	if j.State == jobs.Waiting && j.WaitingFor != w.told {
+		w.told = j.WaitingFor
+		fmt.Fprintf(w.out, "%s waits for %s until %s\n", j.ID, term.Clean(j.WaitingFor), term.Time(j.WaitUntil))
 	}
-	w.told = j.WaitingFor
-	w.cmd.PrintErrf("%s waits for %s until %s\n", j.ID, term.Clean(j.WaitingFor), term.Time(j.WaitUntil))
 }
 
-// pausedSync says of a sync that it goes on only when somebody says so.
-func pausedSync(j jobs.Job) error {
-	return fmt.Errorf("%s is paused, and what was asked for waits; resume it with: headroom backfill resume %s", j.ID, j.ID)
-}
-
-func tellSync(cmd *cobra.Command, g *globals, done synced, before jobs.Progress) error {
-	j, p := done.Job, done.Job.Progress
-	if j.State != jobs.Completed && j.State != jobs.CompletedWithFailures {
-		return fmt.Errorf("%s is %s: %s", j.ID, j.State, j.LastError)
-	}
-	if g.json {
-		return term.WriteJSON(cmd.OutOrStdout(), done)
-	}
-	cmd.Printf("synced %s up to history id %d: %d messages fetched", j.Account, done.Cursor.HistoryID, p.Stored-before.Stored)
-	if p.Failed > 0 {
-		cmd.Printf(", %d could not be; see headroom backfill show %s", p.Failed, j.ID)
-	}
-	cmd.Println()
-	if c := done.Cursor; c.Snapshot.Phase != "" {
-		cmd.Printf("the mailbox is yet to be read as a whole: %s; see headroom backfill show %s\n", c.ReconcileReason.Text(), j.ID)
-	}
-	return nil
+func writeSynced(cmd *cobra.Command, g *globals, done synced, before jobs.Progress) error {
+	return g.print(cmd, done, func(out io.Writer) error {
+		j, p := done.Job, done.Job.Progress
+		text := fmt.Sprintf("synced %s up to history id %d: %d messages fetched", j.Account, done.Cursor.HistoryID, p.Stored-before.Stored)
+		if p.Failed > 0 {
+			text += fmt.Sprintf(", %d could not be; see headroom backfill show %s", p.Failed, j.ID)
+		}
+		if c := done.Cursor; c.Snapshot.Phase != "" {
+			text += fmt.Sprintf("\nthe mailbox is yet to be read as a whole: %s; see headroom backfill show %s", c.ReconcileReason.Text(), j.ID)
+		}
+		_, err := fmt.Fprintln(out, text)
+		return err
+	})
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 	"headroom/jobs"
@@ -105,14 +103,10 @@ func TestWatchingAPausedSyncEnds(t *testing.T) {
 	}
 }
 
-// A sync that waits says what for, once for each reason, and on stderr: its result is
-// all that stdout has.
+// A sync that waits says what for, once for each reason.
 func TestAWatchedSyncTellsWhatItWaitsFor(t *testing.T) {
-	cmd := &cobra.Command{}
-	var out, errs bytes.Buffer
-	cmd.SetOut(&out)
-	cmd.SetErr(&errs)
-	waits := syncWaits{cmd: cmd}
+	var out bytes.Buffer
+	waits := syncWaits{out: &out}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, j := range []jobs.Job{
 		{ID: "sync:a@b.c", State: jobs.Queued},
@@ -123,9 +117,9 @@ func TestAWatchedSyncTellsWhatItWaitsFor(t *testing.T) {
 	} {
 		waits.tell(j)
 	}
-	lines := strings.Split(strings.TrimSpace(errs.String()), "\n")
-	if out.Len() > 0 || len(lines) != 2 || lines[0] != "sync:a@b.c waits for user-minute until "+term.Time(at) ||
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 || lines[0] != "sync:a@b.c waits for user-minute until "+term.Time(at) ||
 		!strings.HasPrefix(lines[1], "sync:a@b.c waits for project-minute") || strings.Contains(lines[1], "\x1b") {
-		t.Errorf("told %q, and on stdout %q", lines, out.String())
+		t.Errorf("told %q", lines)
 	}
 }

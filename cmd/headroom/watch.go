@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"headroom/config"
-	"headroom/internal/app"
-	"headroom/internal/store/sqlite"
+	control "headroom/internal/app"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -34,8 +34,8 @@ Exit codes: 0 all complete, 1 one failed, is blocked, paused or cancelled, 2 wro
 usage or settings, 130 interrupted while one was still under way.`,
 		Example: "  headroom backfill watch ann@example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, g, func(ctx context.Context, s *sqlite.Store) error {
-				all, err := watched(ctx, s, args)
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				all, err := watched(ctx, c, args)
 				if err != nil {
 					return err
 				}
@@ -43,12 +43,8 @@ usage or settings, 130 interrupted while one was still under way.`,
 					cmd.PrintErrln("no backfill is under way")
 					return nil
 				}
-				v := newView(cmd, g.json, all)
-				cfg, err := g.load()
-				if err != nil {
-					return err
-				}
-				all, err = watch(ctx, s, cfg, all, v, func() error { return term.Err(cmd.OutOrStdout()) })
+				v := newView(cmd.OutOrStdout(), g.json, all)
+				all, err = watch(ctx, c, all, v, func() error { return term.Err(cmd.OutOrStdout()) })
 				v.close()
 				if err != nil {
 					return err
@@ -59,32 +55,15 @@ usage or settings, 130 interrupted while one was still under way.`,
 	}
 }
 
-// view shows jobs as they change.
-type view interface {
-	show(j jobs.Job, s *app.Speed)
-	close()
-}
-
-func newView(cmd *cobra.Command, asJSON bool, all []jobs.Job) view {
-	switch {
-	case asJSON:
-		return jsonView{cmd, map[string]jobs.Job{}}
-	case term.IsTerminal(cmd.OutOrStdout()):
-		return newBars(cmd.OutOrStdout(), all)
-	}
-	return &lines{out: cmd.OutOrStdout(), told: map[string]told{}}
-}
-
 // watched are the jobs that were asked for, or all live ones.
-func watched(ctx context.Context, s *sqlite.Store, names []string) ([]jobs.Job, error) {
+func watched(ctx context.Context, c *operator, names []string) ([]jobs.Job, error) {
 	if len(names) == 0 {
-		all, err := s.LiveJobs(ctx)
-		return backfillsOnly(all), err
+		return c.AllBackfills(ctx, true)
 	}
 	var all []jobs.Job
 	seen := map[string]bool{}
 	for _, name := range names {
-		named, err := app.Backfills(ctx, s, name)
+		named, err := c.Backfills(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -99,46 +78,48 @@ func watched(ctx context.Context, s *sqlite.Store, names []string) ([]jobs.Job, 
 }
 
 // watch shows the jobs until all have ended, and returns their last rows. It stops
-// when what it shows does not arrive.
-func watch(ctx context.Context, s *sqlite.Store, cfg config.Config, all []jobs.Job, v view, unprinted func() error) ([]jobs.Job, error) {
-	speeds := make([]app.Speed, len(all))
+// when its output cannot be written.
+func watch(ctx context.Context, c *operator, all []jobs.Job, v view, unprinted func() error) ([]jobs.Job, error) {
+	speeds := make([]control.Speed, len(all))
 	for i, j := range all {
-		speeds[i] = app.NewSpeed(cfg, j.Project)
+		speeds[i] = c.Speed(j.Project)
 	}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
+	err := poll(ctx, func() (done bool, err error) {
 		live := 0
 		for i := range all {
-			j, err := s.Job(ctx, all[i].ID)
-			if interrupted(ctx, err) {
-				return nil, errStopped
+			if all[i], err = c.Job(ctx, all[i].ID); err != nil {
+				return false, err
 			}
-			if err != nil {
-				return nil, err
-			}
-			all[i] = j
-			speeds[i].Look(time.Now(), j)
-			v.show(j, &speeds[i])
-			if j.State.Live() {
+			speeds[i].Look(time.Now(), all[i])
+			v.show(all[i], &speeds[i])
+			if all[i].State.Live() {
 				live++
 			}
 		}
-		if err := unprinted(); err != nil {
-			return nil, err
-		}
-		if live == 0 {
-			return all, nil
+		return live == 0, unprinted()
+	})
+	if interrupted(ctx, err) {
+		return nil, errors.New("stopped watching; the backfill goes on by itself")
+	}
+	return all, err
+}
+
+// poll looks at the store until look is done or fails, or ctx ends, whose error it
+// returns then.
+func poll(ctx context.Context, look func() (done bool, err error)) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		if done, err := look(); done || err != nil {
+			return err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, errStopped
+			return ctx.Err()
 		}
 	}
 }
-
-var errStopped = errors.New("stopped watching; the backfill goes on by itself")
 
 // ended is the error of the jobs that did not complete.
 func ended(all []jobs.Job) error {
@@ -154,15 +135,90 @@ func ended(all []jobs.Job) error {
 	return errors.Join(errs...)
 }
 
-// nextStep says how a job that rests goes on.
-func nextStep(j jobs.Job) string {
-	switch {
-	case j.State == jobs.Paused:
-		return "resume it with: headroom backfill resume " + nameOf(j)
-	case j.State == jobs.Blocked:
-		return "when the account has acted, resume it with: headroom backfill resume " + nameOf(j)
-	case j.ID == jobs.BackfillID(j.Account):
-		return "start it again with: headroom backfill start " + j.Account
-	}
-	return "start it again, with the same flags as before"
+// view shows jobs as they change.
+type view interface {
+	show(j jobs.Job, s *control.Speed)
+	close()
 }
+
+func newView(out io.Writer, asJSON bool, all []jobs.Job) view {
+	if asJSON {
+		return jsonView{out, map[string]jobs.Job{}}
+	}
+	if b := term.NewBars(out); b != nil {
+		v := bars{b, map[string]*term.Bar{}}
+		for _, j := range all {
+			v.of[j.ID] = b.Add()
+		}
+		return v
+	}
+	return lines{out, map[string]told{}}
+}
+
+// lines prints a line when a job's state changes, and now and then between.
+type lines struct {
+	out  io.Writer
+	last map[string]told
+}
+
+type told struct {
+	state string
+	done  int64
+	at    time.Time
+}
+
+func (l lines) show(j jobs.Job, s *control.Speed) {
+	last, now := l.last[j.ID], told{stateText(j), j.Progress.Done(), time.Now()}
+	if now.state == last.state && (now.done == last.done || now.at.Sub(last.at) < tellEvery) {
+		return
+	}
+	l.last[j.ID] = now
+	fmt.Fprintf(l.out, "%s %s %s\n", term.Time(now.at), nameOf(j), progressText(j, s))
+}
+
+func (lines) close() {}
+
+// jsonView prints one object for each change of a row.
+type jsonView struct {
+	out  io.Writer
+	last map[string]jobs.Job
+}
+
+func (v jsonView) show(j jobs.Job, s *control.Speed) {
+	same := j
+	same.UpdatedAt, same.LeaseUntil = time.Time{}, time.Time{} // a lease renewed is no news
+	if last, seen := v.last[j.ID]; seen && reflect.DeepEqual(last, same) {
+		return
+	}
+	v.last[j.ID] = same
+	change := struct {
+		jobs.Job
+		Done       int64    `json:"done"`
+		ETASeconds *float64 `json:"eta_seconds"` // null: not known
+	}{Job: j, Done: j.Progress.Done()}
+	if left, known := s.ETA(j); known {
+		seconds := left.Seconds()
+		change.ETASeconds = &seconds
+	}
+	_ = term.WriteJSON(v.out, change) // the output remembers
+}
+
+func (jsonView) close() {}
+
+// bars shows a progress bar for each job on a terminal.
+type bars struct {
+	all *term.Bars
+	of  map[string]*term.Bar
+}
+
+func (b bars) show(j jobs.Job, s *control.Speed) {
+	one, done := b.of[j.ID], j.Progress.Done()
+	n, _ := control.Total(j)
+	one.Say(nameOf(j) + ": " + doing(j, s))
+	one.Set(done, n)
+	if !j.State.Live() {
+		one.End(done, n)
+	}
+}
+
+func (b bars) close() { b.all.Close() }

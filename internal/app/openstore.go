@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -64,6 +65,9 @@ func protect(cfg config.Config, log *zap.Logger) {
 	path, err := filepath.Abs(cfg.Store.Path)
 	if err != nil || cfg.Store.Path == "" {
 		return // to open it reports the error
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return // so does this
 	}
 	log = log.Named("store")
 	blobs := Blobs(cfg)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -76,74 +75,6 @@ func TestOutputCleansAcrossWritesAndRemembersItsError(t *testing.T) {
 	}
 	if term.IsTerminal(full) || term.IsTerminal(o) || term.IsTerminal(&out) {
 		t.Error("a device or a buffer counts as a terminal")
-	}
-}
-
-func table(width int) string {
-	var out bytes.Buffer
-	w := term.NewTable(&out, "ID", "NAME…", "STATE")
-	w.Width = width
-	w.Row("c_188abcdefghijklmnopqrstuvwxyz0123456789@group.calendar.google.com", "A name\nthat is rather long and goes on and on", "synced")
-	w.Row("short", "你好", "synced")
-	if err := w.Flush(); err != nil {
-		panic(err)
-	}
-	return out.String()
-}
-
-func TestATableFitsItsTerminalAndCutsNoID(t *testing.T) {
-	const id = "c_188abcdefghijklmnopqrstuvwxyz0123456789@group.calendar.google.com"
-	for _, width := range []int{0, 200, 110, 80, 40} {
-		got := table(width)
-		if !strings.Contains(got, id) {
-			t.Errorf("at %d columns the id cannot be copied:\n%s", width, got)
-		}
-		for line := range strings.Lines(got) {
-			if n := len([]rune(strings.TrimSuffix(line, "\n"))); width > 0 && n > width && !strings.HasPrefix(line, "ID ") {
-				t.Errorf("at %d columns a line has %d: %s", width, n, line)
-			}
-		}
-	}
-	if got := table(0); !strings.Contains(got, "A name that is rather long and goes on and on") {
-		t.Errorf("elsewhere than on a terminal something was cut:\n%s", got)
-	}
-	if got := table(110); !strings.Contains(got, "…") || strings.Count(got, "\n") != 3 {
-		t.Errorf("at 110 columns the name should be cut, once a line:\n%s", got)
-	}
-	if got, want := table(80), "ID     short\nNAME   你好\nSTATE  synced\n"; !strings.HasSuffix(got, "\n\n"+want) {
-		t.Errorf("at 80 columns = %s, want a block %s", got, want)
-	}
-}
-
-func TestFactsAreWrapped(t *testing.T) {
-	var out bytes.Buffer
-	f := term.NewFacts(&out)
-	f.Width, f.Indent = 30, "  "
-	f.Add("waits for", "%s", "user-minute of gmail until later")
-	f.Add("x", "")
-	if err := f.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	want := "  waits for  user-minute of\n             gmail until later\n  x\n"
-	if out.String() != want {
-		t.Errorf("facts = %q, want %q", out.String(), want)
-	}
-}
-
-func TestAGridIsWrappedWhereItDoesNotFit(t *testing.T) {
-	for width, want := range map[int]string{
-		0:  "  ab     for x   until then or so\n  abcde  for yy\n",
-		80: "  ab     for x   until then or so\n  abcde  for yy\n",
-		24: "  ab     for x until then\n         or so\n  abcde  for yy\n",
-	} {
-		var out bytes.Buffer
-		g := term.NewGrid(&out, 3)
-		g.Width, g.Indent = width, "  "
-		g.Row("ab", "for x", "until then or so")
-		g.Row("abcde", "for yy")
-		if err := g.Flush(); err != nil || out.String() != want {
-			t.Errorf("at %d columns = %q, %v, want %q", width, out.String(), err, want)
-		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package gauge
 
 import (
 	"cmp"
@@ -8,35 +8,37 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"headroom/internal/app"
+	control "headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/quota"
 )
 
-// writeState writes the quota of an account or a project.
-func writeState(p *page, s app.QuotaState) {
-	p.now = s.At
+// WriteState writes the quota of an account or a project.
+func WriteState(p *term.Page, s control.QuotaState) {
+	p.Now = s.At
 	if s.Account != "" {
-		p.line("%s in project %s, %s", s.Account, s.Project, p.clock(s.At))
+		p.Line("%s in project %s, %s", s.Account, s.Project, p.Clock(s.At))
 	} else {
-		p.line("project %s, %s", s.Project, p.clock(s.At))
+		p.Line("project %s, %s", s.Project, p.Clock(s.At))
 	}
 	for _, a := range s.APIs {
-		p.line("\n%s (%s)", a.API, a.Prices)
+		p.Line("\n%s (%s)", a.API, a.Prices)
 		for _, w := range a.Windows {
 			writeWindow(p, w)
 		}
-		rows := p.facts("  ")
+		rows := p.Grid("  ")
 		for _, row := range facts(p, s, a) {
-			rows.Add(row[0], "%s", row[1])
+			rows.Row(row[0], row[1])
 		}
 		_ = rows.Flush() // a page takes everything
 	}
 	writeWaiting(p, s)
-	p.line("\n%s", legend(p))
+	p.Line("")
+	writeLegend(p)
 }
 
-func writeWindow(p *page, w app.QuotaWindow) {
-	p.line("  %-15s [%s] %s of %s used", w.Limit, windowBar(p, w), humanize.Comma(w.Used), humanize.Comma(w.Units))
+func writeWindow(p *term.Page, w control.QuotaWindow) {
+	p.Line("  %-15s [%s] %s of %s used", w.Limit, windowBar(p, w), humanize.Comma(w.Used), humanize.Comma(w.Units))
 	var parts []string
 	for _, lane := range quota.Lanes {
 		parts = append(parts, fmt.Sprintf("%s %s", lane, humanize.Comma(w.Spent[lane])))
@@ -44,8 +46,8 @@ func writeWindow(p *page, w app.QuotaWindow) {
 	if w.Unknown > 0 {
 		parts = append(parts, "unknown lane "+humanize.Comma(w.Unknown))
 	}
-	p.line("    spent by %s", strings.Join(parts, ", "))
-	t := p.grid("    ", 4)
+	p.Line("    spent by %s", strings.Join(parts, ", "))
+	t := p.Grid("    ")
 	for _, l := range w.Lanes {
 		t.Row(l.Lane, humanize.Comma(l.Left)+" left", fmt.Sprintf("to its ceiling of %s (%s)", humanize.Comma(l.Ceiling), percent(l.Ceiling, w.Units)), l.Source)
 	}
@@ -57,8 +59,8 @@ func percent(part, whole int64) string {
 }
 
 // dayText says how much of a day's budget is used, and who waits for more.
-func dayText(p *page, d app.QuotaDay) string {
-	text := fmt.Sprintf("%s of %s units of the project's budget used, %s", humanize.Comma(d.Used), humanize.Comma(d.Budget), p.until(d.Ends))
+func dayText(p *term.Page, d control.QuotaDay) string {
+	text := fmt.Sprintf("%s of %s units of the project's budget used, %s", humanize.Comma(d.Used), humanize.Comma(d.Budget), p.Until(d.Ends))
 	switch {
 	case !d.Pauses:
 		text += "; it binds nobody"
@@ -69,7 +71,7 @@ func dayText(p *page, d app.QuotaDay) string {
 }
 
 // facts are what there is to say of an API besides its windows, each with a name.
-func facts(p *page, s app.QuotaState, a app.APIQuota) [][2]string {
+func facts(p *term.Page, s control.QuotaState, a control.APIQuota) [][2]string {
 	var rows [][2]string
 	add := func(name, format string, args ...any) {
 		rows = append(rows, [2]string{name, fmt.Sprintf(format, args...)})
@@ -81,7 +83,7 @@ func facts(p *page, s app.QuotaState, a app.APIQuota) [][2]string {
 		add("cool-down", "%s", line)
 	}
 	if !a.OfAll.UnknownUntil.IsZero() {
-		add("unknown", "Redis is new or lost its data; sync and backfill hold %s, or as long from their first call if there was none yet", p.until(a.OfAll.UnknownUntil))
+		add("unknown", "Redis is new or lost its data; sync and backfill hold %s, or as long from their first call if there was none yet", p.Until(a.OfAll.UnknownUntil))
 	}
 	if f := a.Flight; f != nil {
 		text := fmt.Sprintf("%d of %s", f.InFlight, byLane(f.Caps, func(n int64) string { return fmt.Sprint(n) }))
@@ -113,11 +115,11 @@ func separator(i int) string {
 	return ","
 }
 
-func zeroOr(t time.Time, p *page) string {
+func zeroOr(t time.Time, p *term.Page) string {
 	if t.IsZero() {
 		return ""
 	}
-	return "at " + p.clock(t)
+	return "at " + p.Clock(t)
 }
 
 // byLane lists a number of each lane.
@@ -130,17 +132,17 @@ func byLane(caps map[quota.Lane]int64, text func(int64) string) string {
 }
 
 // closed says who is closed until when, and what was lowered; "none" if nothing.
-func closed(p *page, a app.APIQuota) []string {
+func closed(p *term.Page, a control.APIQuota) []string {
 	var lines []string
 	for _, of := range []struct {
 		who   string
-		scope *app.ScopeQuota
+		scope *control.ScopeQuota
 	}{{"the account", a.User}, {"the project", &a.OfAll}} {
 		if of.scope == nil {
 			continue
 		}
-		if of.scope.ClosedUntil.After(p.now) {
-			text := fmt.Sprintf("Google refused: %s is closed to every lane %s", of.who, p.until(of.scope.ClosedUntil))
+		if of.scope.ClosedUntil.After(p.Now) {
+			text := fmt.Sprintf("Google refused: %s is closed to every lane %s", of.who, p.Until(of.scope.ClosedUntil))
 			if c := of.scope.Cooldown; c != nil && c.Scope != quota.ScopeNone {
 				text += ", by " + c.String()
 			}
@@ -151,7 +153,7 @@ func closed(p *page, a app.APIQuota) []string {
 		}
 	}
 	for _, c := range a.Features {
-		lines = append(lines, fmt.Sprintf("Google refused: %s is closed to the account %s, everything else is open; by %s", c.Feature, p.until(c.Until), c))
+		lines = append(lines, fmt.Sprintf("Google refused: %s is closed to the account %s, everything else is open; by %s", c.Feature, p.Until(c.Until), c))
 	}
 	if lines == nil {
 		lines = []string{"none"}
@@ -189,14 +191,14 @@ func settings(v quota.Live, account string) string {
 // maxShownJobs is how many waiting jobs are shown.
 const maxShownJobs = 20
 
-func writeWaiting(p *page, s app.QuotaState) {
-	p.line("\nwaiting")
-	t := p.grid("  ", 3)
+func writeWaiting(p *term.Page, s control.QuotaState) {
+	p.Line("\nwaiting")
+	t := p.Grid("  ")
 	n := 0
 	for i, j := range s.Jobs {
 		n++
 		if i < maxShownJobs {
-			t.Row(j.ID, "for "+j.For, p.until(j.Until))
+			t.Row(j.ID, "for "+j.For, p.Until(j.Until))
 		}
 	}
 	if more := len(s.Jobs) - maxShownJobs; more > 0 {

@@ -1,16 +1,14 @@
-package main
+package gauge
 
 import (
 	"strings"
 
-	"headroom/internal/app"
+	control "headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/quota"
 )
 
 const barWidth = 50
-
-// drawn is a text of ours with sequences for colours.
-type drawn string
 
 // mark is how a part of a bar looks.
 type mark struct {
@@ -35,17 +33,13 @@ var (
 	closedMark = mark{"x", "31", "to nobody"}
 )
 
-func (m mark) draw(p *page, n int) drawn {
-	text := strings.Repeat(m.sign, n)
-	if p.colours && n > 0 {
-		return drawn("\x1b[" + m.colour + "m" + text + "\x1b[0m")
-	}
-	return drawn(text)
+func (m mark) draw(p *term.Page, n int) term.Drawn {
+	return p.Paint(m.colour, strings.Repeat(m.sign, n))
 }
 
 // windowBar draws a window: what each lane has spent, then what is free up to the
 // ceilings of the lanes, from the lowest.
-func windowBar(p *page, w app.QuotaWindow) drawn {
+func windowBar(p *term.Page, w control.QuotaWindow) term.Drawn {
 	var b strings.Builder
 	var units int64 // drawn so far
 	at := 0         // and their columns
@@ -67,20 +61,17 @@ func windowBar(p *page, w app.QuotaWindow) drawn {
 		}
 	}
 	draw(closedMark, w.Units-units)
-	return drawn(b.String())
+	return term.Drawn(b.String())
 }
 
-// legend explains the bars.
-func legend(p *page) drawn {
-	var parts []string
-	add := func(m mark) { parts = append(parts, string(m.draw(p, 1))+" "+m.means) }
-	for _, lane := range quota.Lanes {
-		add(spentMarks[lane])
+// writeLegend explains the bars, on as many lines as a terminal asks for.
+func writeLegend(p *term.Page) {
+	marks := []mark{spentMarks[quota.Interactive], spentMarks[quota.Sync], spentMarks[quota.Backfill], unknownMark,
+		freeMarks[quota.Backfill], freeMarks[quota.Sync], freeMarks[quota.Interactive], closedMark}
+	texts, columns := make([]term.Drawn, len(marks)), make([]int, len(marks))
+	for i, m := range marks {
+		texts[i] = m.draw(p, 1) + term.Drawn(" "+m.means)
+		columns[i] = len(m.sign + " " + m.means)
 	}
-	add(unknownMark)
-	for _, lane := range []quota.Lane{quota.Backfill, quota.Sync, quota.Interactive} {
-		add(freeMarks[lane])
-	}
-	add(closedMark)
-	return drawn(strings.Join(parts, "  "))
+	p.Flow(texts, columns)
 }

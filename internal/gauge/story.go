@@ -1,80 +1,43 @@
-package main
+package gauge
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/spf13/cobra"
 
-	"headroom/internal/app"
+	control "headroom/internal/app"
+	"headroom/internal/term"
 	"headroom/quota"
 )
 
-func newQuotaExplain(g *globals) *cobra.Command {
-	var f quotaFlags
-	var last int
-	cmd := &cobra.Command{
-		Use:   "explain ACCOUNT",
-		Short: "Tell the last decisions about an account, and why",
-		Long: `Tell the last decisions about an account, each with its reason and the newest
-last: what was admitted and refused, what Google refused, what went on while Redis
-did not answer. Like decisions that followed each other closely are told as one.
-On top stands what holds now and who may go on.
-
-It needs no running process. What processes noted is in Redis: the last 100
-refusals of each account for an hour, admissions for some minutes, everything else
-for a day.
-
-Exit codes: 0 told, 1 failed (Redis does not answer, no such account), 2 wrong usage
-or settings. To interrupt --watch is 0.`,
-		Example: "  headroom quota explain ann@example.com --last 50",
-		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !strings.Contains(args[0], "@") {
-				return usagef("%q is no account; for a project run: headroom quota show %s", args[0], args[0])
-			}
-			if last < 1 {
-				return usagef("--last %d is not at least 1", last)
-			}
-			return f.run(cmd, g, args[0], func(ctx context.Context, r *app.QuotaReader) (any, func(*page), error) {
-				s, err := r.Story(ctx, last)
-				return toldStory(s), func(p *page) { writeStory(p, s) }, err
-			})
-		},
-	}
-	f.add(cmd)
-	cmd.Flags().IntVar(&last, "last", 20, "tell the last `N` decisions")
-	return cmd
-}
-
-func writeStory(p *page, s app.QuotaStory) {
-	p.now = s.At
-	p.line("%s in project %s, %s", s.Account, s.Project, p.clock(s.At))
+// WriteStory writes the last decisions about an account, below what holds now.
+func WriteStory(p *term.Page, s control.QuotaStory) {
+	p.Now = s.At
+	p.Line("%s in project %s, %s", s.Account, s.Project, p.Clock(s.At))
 	for _, a := range s.APIs {
 		for _, line := range holds(p, a) {
-			p.line("  %s: %s", a.API, line)
+			p.Line("  %s: %s", a.API, line)
 		}
 	}
-	p.line("")
+	p.Line("")
 	if len(s.Notes) == 0 {
-		p.line("no decision is known of")
+		p.Line("no decision is known of")
 	}
 	for _, n := range s.Notes {
-		p.line("%s %s %s: %s", p.clock(n.At), n.API, n.Lane, sentence(p, n))
+		p.Line("%s", noteText(p, n))
 	}
 }
 
 // holds says what holds for an account now, and who may go on.
-func holds(p *page, a app.APIQuota) []string {
+func holds(p *term.Page, a control.APIQuota) []string {
 	var lines []string
 	if c := closed(p, a); c[0] != "none" {
 		lines = c
 	}
-	for _, s := range []*app.ScopeQuota{a.User, &a.OfAll} {
-		if s != nil && s.ClosedUntil.After(p.now) {
+	for _, s := range []*control.ScopeQuota{a.User, &a.OfAll} {
+		if s != nil && s.ClosedUntil.After(p.Now) {
 			return append(lines, "nobody may go on before that")
 		}
 	}
@@ -88,10 +51,10 @@ func holds(p *page, a app.APIQuota) []string {
 		}
 		return units, limit
 	}
-	if a.OfAll.UnknownUntil.After(p.now) {
+	if a.OfAll.UnknownUntil.After(p.Now) {
 		units, limit := left(0)
 		return append(lines, fmt.Sprintf("Redis is new or lost its data, so sync and backfill hold %s, or as long from their first call if there was none yet; interactive goes on within what their ceilings leave: %s units (%s)",
-			p.until(a.OfAll.UnknownUntil), humanize.Comma(units), limit))
+			p.Until(a.OfAll.UnknownUntil), humanize.Comma(units), limit))
 	}
 	var may []string
 	for i, lane := range quota.Lanes {
@@ -102,7 +65,7 @@ func holds(p *page, a app.APIQuota) []string {
 }
 
 // sentence is a decision as a sentence, without its beginning.
-func sentence(p *page, n quota.Note) string {
+func sentence(p *term.Page, n quota.Note) string {
 	within := "at once"
 	if took := n.Last.Sub(n.At); took > 0 && n.Calls > 1 {
 		within = "within " + milliseconds(took)
@@ -134,9 +97,9 @@ func sentence(p *page, n quota.Note) string {
 			return text + "; nobody was closed out"
 		}
 		if n.Feature != "" {
-			return fmt.Sprintf("%s; %s closed until %s", text, n.Feature, p.clock(n.Until))
+			return fmt.Sprintf("%s; %s closed until %s", text, n.Feature, p.Clock(n.Until))
 		}
-		return text + "; closed until " + p.clock(n.Until)
+		return text + "; closed until " + p.Clock(n.Until)
 	}
 	return fmt.Sprintf("%s %s", n.Kind, count)
 }
@@ -158,18 +121,19 @@ func because(n quota.Note) string {
 	return fmt.Sprintf("the %s of %s%s", n.Bound, n.Limit, used)
 }
 
-// toldNote is a decision as JSON, with its sentence.
-type toldNote struct {
+// decision is a decision as JSON, with its sentence.
+type decision struct {
 	Text string     `json:"text"`
 	Note quota.Note `json:"decision"`
 }
 
-// toldStory is the story as JSON.
-func toldStory(s app.QuotaStory) any {
-	p := &page{zone: time.UTC, now: s.At}
-	notes := make([]toldNote, len(s.Notes))
+// StoryJSON is the story as it is printed as JSON: with a sentence for each decision,
+// in UTC.
+func StoryJSON(s control.QuotaStory) any {
+	p := &term.Page{Zone: time.UTC, Now: s.At}
+	notes := make([]decision, len(s.Notes))
 	for i, n := range s.Notes {
-		notes[i] = toldNote{fmt.Sprintf("%s %s %s: %s", p.clock(n.At), n.API, n.Lane, sentence(p, n)), n}
+		notes[i] = decision{noteText(p, n), n}
 	}
 	now := []string{}
 	for _, a := range s.APIs {
@@ -178,8 +142,13 @@ func toldStory(s app.QuotaStory) any {
 		}
 	}
 	return struct {
-		app.QuotaStory
+		control.QuotaStory
 		Now   []string   `json:"now"`
-		Notes []toldNote `json:"decisions"`
+		Notes []decision `json:"decisions"`
 	}{s, now, notes}
+}
+
+// noteText is a decision on one line.
+func noteText(p *term.Page, n quota.Note) string {
+	return fmt.Sprintf("%s %s %s: %s", p.Clock(n.At), n.API, n.Lane, sentence(p, n))
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	control "headroom/internal/app"
+	"headroom/internal/term"
+	"headroom/jobs"
+)
+
+func newBackfillEstimate(g *globals) *cobra.Command {
+	var f *filterFlags
+	var o control.EstimateOptions
+	cmd := &cobra.Command{
+		Use:   "estimate ACCOUNT",
+		Short: "Show what a backfill would take, and start nothing",
+		Long: `Show what the backfill of an account's mailbox, or of the part of it that the flags
+name, would take: messages, units by every price list of Gmail, their share of a
+day, bytes, and the time at the backfills' ceiling while nobody else spends quota.
+The command asks Google with a few cheap calls. Each number has its bounds.
+
+Exit codes: 0 estimated, 1 failed, 2 wrong usage or settings, 130 interrupted.`,
+		Example: `  headroom backfill estimate ann@example.com
+  headroom backfill estimate ann@example.com --after 2025-01-01 --format metadata-first --json`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter()
+			if err != nil {
+				return err
+			}
+			if o.Sample < 0 || o.Sample > control.MostSampled {
+				return usagef("--sample %d is not from 0 to %d", o.Sample, control.MostSampled)
+			}
+			return showEstimate(cmd, g, args[0], filter, o)
+		},
+	}
+	f = addFilterFlags(cmd)
+	cmd.Flags().IntVar(&o.Sample, "sample", control.MostSampled, "ask `N` messages at most for their sizes, where those stored do not tell; 0: estimate no bytes")
+	return cmd
+}
+
+// showEstimate prints what a backfill would take.
+func showEstimate(cmd *cobra.Command, g *globals, account string, filter jobs.Filter, o control.EstimateOptions) error {
+	return g.operate(cmd, func(ctx context.Context, c *operator) error {
+		e, err := c.Estimate(ctx, account, filter, o)
+		if err != nil {
+			return err
+		}
+		return g.print(cmd, e, func(out io.Writer) error { return writeEstimate(out, e) })
+	})
+}
+
+func writeEstimate(out io.Writer, e control.Estimate) error {
+	w := term.NewGrid(out)
+	w.Add("account", "%s of project %s", e.Account, e.Project)
+	w.Row("brings", filterText(e.Filter))
+	w.Row("messages", figureText(e.Messages, humanize.Comma))
+	w.Row("stored already", figureText(e.Known, humanize.Comma))
+	w.Row("to fetch", figureText(e.Fetch, humanize.Comma))
+	if e.Bytes != nil {
+		w.Row("bytes", figureText(*e.Bytes, bytesText))
+	}
+	for i, s := range e.Plan {
+		name := "plan"
+		if i > 0 {
+			name = ""
+		}
+		call := s.Method
+		if s.Format != "" {
+			call += " " + s.Format
+		}
+		w.Add(name, "%s of %s: %s", counted(s.Calls.Value, "call"), call, s.For)
+	}
+	w.Row("why", e.Why)
+	w.Row("asking cost", humanize.Comma(e.Spent)+" units")
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return priceTable.Print(out, false, e.Prices)
+}
+
+var priceTable = term.Table[control.Priced]{
+	Columns: []string{"PRICES", "UNITS", "OF A DAY", "TAKES", "BOUND BY", ""},
+	Cells: func(p control.Priced) []any {
+		share, note, units := term.None, "", humanize.Comma(p.Units.Value)
+		if p.DayUnits > 0 {
+			share = fmt.Sprintf("%s %% of %s", dayPercent(100*p.DayShare), humanize.Comma(p.DayUnits))
+		}
+		if p.Own {
+			note = "the project's"
+		}
+		if p.Units.Least != p.Units.Most {
+			units += fmt.Sprintf(" (%s to %s)", humanize.Comma(p.Units.Least), humanize.Comma(p.Units.Most))
+		}
+		return []any{p.List, units, share, lasting(p.Seconds), p.BoundBy, note}
+	},
+}
+
+// dayPercent is a share of a hundred with three digits that count, and never a power of ten.
+func dayPercent(p float64) string {
+	if p > 0 && p < 0.001 {
+		return "under 0.001"
+	}
+	if p >= 999.5 {
+		return humanize.Comma(int64(math.Round(p)))
+	}
+	return fmt.Sprintf("%.3g", p)
+}
+
+// figureText is a number with its bounds and where it is from.
+func figureText(f control.Figure, text func(int64) string) string {
+	if f.Exact() {
+		return fmt.Sprintf("%s, %s", text(f.Value), f.How)
+	}
+	return fmt.Sprintf("~%s (%s to %s), %s", text(f.Value), text(f.Least), text(f.Most), f.How)
+}
+
+// lasting is a time for people.
+func lasting(seconds float64) string {
+	if days := seconds / 86400; days >= 2 {
+		return fmt.Sprintf("%.1f days", days)
+	}
+	return time.Duration(math.Ceil(seconds) * float64(time.Second)).String()
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	control "headroom/internal/app"
+	"headroom/jobs"
+)
+
+// A steeringVerb is a command that steers backfills.
+type steeringVerb struct {
+	verb, short, long string
+	do                func(*operator, context.Context, string) ([]control.Steered, error)
+	done              func(jobs.Job) string                                                       // what became of a job
+	all               func(*operator, context.Context, jobs.Selection) ([]control.Steered, error) // of many accounts; nil: only by name
+}
+
+func newBackfillPause(g *globals) *cobra.Command {
+	return newSteering(g, steeringVerb{
+		verb: "pause", short: "Pause backfills",
+		long: `Pause a backfill, or all of an account's that can be paused. Calls to Google stop
+within five seconds; calls in flight are stored, and nothing is lost. Pausing twice is
+fine.`,
+		do: (*operator).Pause,
+		done: func(j jobs.Job) string {
+			return restText(j, "paused", "pausing") + "; go on with: headroom backfill resume " + nameOf(j)
+		},
+	})
+}
+
+func newBackfillResume(g *globals) *cobra.Command {
+	return newSteering(g, steeringVerb{
+		verb: "resume", short: "Resume backfills that are paused or blocked",
+		long: `Resume a backfill, or all of an account's that can be resumed: those that are
+paused, and those that are blocked, once the account has acted. They go on where
+they stopped. Resuming twice is fine. With --all those of all accounts are resumed.
+Backfills that wait for a fault to pass, or for a project to be put in order, need not
+be resumed.`,
+		do: (*operator).Resume, all: (*operator).ResumeAll,
+		done: func(j jobs.Job) string {
+			return "resumed " + j.ID + "; follow it with: headroom backfill watch " + nameOf(j)
+		},
+	})
+}
+
+func newBackfillCancel(g *globals) *cobra.Command {
+	return newSteering(g, steeringVerb{
+		verb: "cancel", short: "Cancel backfills",
+		long: `Cancel a backfill, or all of an account's that can be cancelled. Calls to Google
+stop within five seconds; what was stored stays. Starting it again is another run,
+which fetches only what is not stored yet. Cancelling twice is fine.`,
+		do: (*operator).Cancel,
+		done: func(j jobs.Job) string {
+			return restText(j, "cancelled", "cancelling") + "; what was stored stays"
+		},
+	})
+}
+
+// restText says whether a job has come to rest, or its worker has yet to stop.
+func restText(j jobs.Job, at, coming string) string {
+	if j.Wanted != "" {
+		return coming + " " + j.ID + ": its worker makes no more calls within 5 s"
+	}
+	return at + " " + j.ID
+}
+
+func newSteering(g *globals, s steeringVerb) *cobra.Command {
+	many := new(allFlags)
+	cmd := &cobra.Command{
+		Use:     s.verb + " BACKFILL|ACCOUNT",
+		Short:   s.short,
+		Long:    s.long + "\n\nExit codes: 0 done, or so already, 1 not possible or failed, 2 wrong usage or\nsettings.",
+		Example: "  headroom backfill " + s.verb + " ann@example.com",
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen, err := many.selection()
+			if err != nil {
+				return err
+			}
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				var all []control.Steered
+				var err error
+				if many.all {
+					all, err = s.all(c, ctx, chosen)
+				} else {
+					all, err = s.do(c, ctx, args[0])
+				}
+				return printSteered(cmd, g, all, err, many.all, s.verb+"d", func(one control.Steered) string {
+					if !one.Changed {
+						return "already so: " + s.done(one.Job)
+					}
+					return s.done(one.Job)
+				})
+			})
+		},
+	}
+	if s.all != nil {
+		cmd.Use = s.verb + " BACKFILL|ACCOUNT | --all"
+		many = addAllFlags(cmd, s.verb)
+	}
+	return cmd
+}
+
+// printSteered prints what was done to each backfill, and of many how many they are.
+func printSteered[T any](cmd *cobra.Command, g *globals, all []T, err error, many bool, done string, line func(T) string) error {
+	if g.json && len(all) == 0 && !many {
+		return err
+	}
+	return errors.Join(g.print(cmd, append([]T{}, all...), func(out io.Writer) error {
+		for _, one := range all {
+			fmt.Fprintln(out, line(one))
+		}
+		if many {
+			return sayHowMany(out, len(all), done)
+		}
+		return nil
+	}), err)
+}
+
+func sayHowMany(out io.Writer, n int, done string) (err error) {
+	switch n {
+	case 0:
+		_, err = fmt.Fprintln(out, "no backfill was to be "+done)
+	case 1:
+		_, err = fmt.Fprintln(out, "1 backfill "+done)
+	default:
+		_, err = fmt.Fprintf(out, "%d backfills %s\n", n, done)
+	}
+	return err
+}
+
+func newBackfillRetryFailed(g *globals) *cobra.Command {
+	var f *failureFlags
+	var many *allFlags
+	cmd := &cobra.Command{
+		Use:     "retry-failed BACKFILL|ACCOUNT | --all",
+		Aliases: []string{"retry"},
+		Short:   "Try again the messages that a backfill gave up",
+		Long: `Try again the messages that a backfill, or all of an account's, gave up: all of
+them, or those that the flags choose. Nothing else is fetched or listed. An entry
+leaves the failure list when its message is stored. A backfill that has completed
+is queued again; for one that failed or was cancelled, start another run.
+
+Exit codes: 0 done, or there was nothing to retry, 1 not possible or failed, 2
+wrong usage or settings.`,
+		Example: `  headroom backfill retry-failed ann@example.com
+  headroom backfill retry-failed ann@example.com --reason backendError`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter()
+			if err != nil {
+				return err
+			}
+			chosen, err := many.selection()
+			if err != nil {
+				return err
+			}
+			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+				var all []control.Retried
+				var err error
+				if many.all {
+					all, err = c.RetryAll(ctx, chosen, filter)
+				} else {
+					all, err = c.RetryFailed(ctx, args[0], filter)
+				}
+				return printSteered(cmd, g, all, err, many.all, "retried", retriedText)
+			})
+		},
+	}
+	f = addFailureFlags(cmd)
+	many = addAllFlags(cmd, "retry")
+	cmd.Flags().StringArrayVar(&f.ids, "id", nil, fmt.Sprintf("only the message with `ID`; may be repeated, up to %d times", jobs.MaxFailureIDs))
+	return cmd
+}
+
+func retriedText(r control.Retried) string {
+	next := "follow it with: headroom backfill watch " + nameOf(r.Job)
+	if r.Job.State == jobs.Paused {
+		next = "it is paused; go on with: headroom backfill resume " + nameOf(r.Job)
+	}
+	if r.Retried == 0 {
+		next = "headroom backfill failures " + nameOf(r.Job) + " lists what there is"
+	}
+	return fmt.Sprintf("%d messages of %s are tried again; %s", r.Retried, r.Job.ID, next)
+}
