@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/meter"
+	"headroom/internal/lab/traffic"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -24,7 +24,7 @@ const (
 	maxCrawlRatio  = 1.10
 )
 
-var crawlLoad = laneLoads[1]
+var crawlLoad = traffic.Moderate
 
 // BackfillFigures are what backfill measured: how much longer than it must a
 // backfill takes while people use the mailbox.
@@ -93,7 +93,7 @@ func backfill(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, crawlBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, folder, stop, err := placeFor(ctx, o)
+	redisURL, stop, err := redisFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func backfill(ctx context.Context, o Options) (Figures, error) {
 	// One after the other: together they would measure the machine.
 	for i, meter := range meters {
 		c := crawl{
-			siteSettings: siteSettings{prices: crawlPrices, meter: meter, scale: crawlScale, redisURL: redisURL, folder: folder},
+			siteSettings: siteSettings{prices: crawlPrices, meter: meter, scale: crawlScale, redisURL: redisURL},
 			mailboxes:    crawlMailboxes, messages: crawlMessages, figures: f,
 			told: func(done float64) {
 				o.progress((float64(i)+done)/float64(len(meters)), "%d mailboxes under the meter %s, %.0f %% stored", crawlMailboxes, meter, 100*done)
@@ -129,69 +129,46 @@ type crawl struct {
 	told                func(done float64)
 }
 
-func (c crawl) account(n int) string { return fmt.Sprintf("user-%d@example.com", n) }
-
 func (c crawl) measure(ctx context.Context, o Options) error {
-	var accounts []string
-	for n := range c.mailboxes {
-		accounts = append(accounts, c.account(n))
-	}
-	fill := func(fake *fakegoogle.Server) error {
-		for _, email := range accounts {
-			if err := fake.Load(email, fmt.Sprintf("generate:%d", c.messages)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	accounts, fill := mailboxes(c.mailboxes, c.messages)
 	return c.run(ctx, o, fill, func(ctx context.Context, s *site) error {
-		people, stop := newPeople(s, c.scale), make(chan struct{})
+		users, stop := s.traffic(), make(chan struct{})
 		var done []jobs.Job
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return people.run(ctx, stop, crawlLoad, accounts) })
+		group.Go(func() error { return users.Play(ctx, stop, crawlLoad, listOfMessages, accounts) })
 		group.Go(func() (err error) {
 			defer close(stop)
-			var ids []string
-			for _, email := range accounts {
-				job, err := s.start(ctx, email, jobs.Filter{})
-				if err != nil {
-					return err
-				}
-				ids = append(ids, job.ID)
+			ids, err := s.startAll(ctx, accounts)
+			if err != nil {
+				return err
 			}
-			done, err = s.untilEnded(ctx, ids, c.tell)
+			done, err = s.untilEnded(ctx, ids, func(_ time.Time, all []jobs.Job) {
+				c.told(float64(storedOf(all)) / float64(c.mailboxes*c.messages))
+			})
 			return err
 		})
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		c.report(done, people, s.fake.Meter())
+		c.report(done, users, s.Fake.Meter())
 		return nil
 	})
 }
 
-func (c crawl) tell(_ time.Time, all []jobs.Job) {
-	stored := int64(0)
-	for _, job := range all {
-		stored += job.Progress.Stored
-	}
-	c.told(float64(stored) / float64(c.mailboxes*c.messages))
-}
-
 // report adds what became of the backfills to the figures.
-func (c crawl) report(done []jobs.Job, people *people, meter meter.Report) {
+func (c crawl) report(done []jobs.Job, users *traffic.Traffic, meter meter.Report) {
 	f := c.figures
 	f.Messages += int64(c.mailboxes * c.messages)
 	f.Refused += meter.Refused()
-	for why, n := range people.denied {
+	for why, n := range users.DeniedBy() {
 		f.Denied += n
 		f.DeniedBy[why] += n
 	}
 	f.Refetch = round(max(f.Refetch, float64(meter.Refetched())/float64(c.mailboxes*c.messages)))
 	for _, job := range done {
 		user := meter.User(job.Account)
-		calls, all := people.spent(job.Account, time.Time{}, time.Now())
-		_, units := people.spent(job.Account, job.CreatedAt, job.FinishedAt)
+		calls, all := users.Spent(job.Account, time.Time{}, time.Now())
+		_, units := users.Spent(job.Account, job.CreatedAt, job.FinishedAt)
 		f.Calls += calls
 		r := CrawlReport{Meter: c.meter, Account: job.Account, Stored: job.Progress.Stored,
 			Units: user.UnitsAdmitted - all, Interactive: units}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/internal/lab/traffic"
+
 	"go.uber.org/zap"
 )
 
@@ -12,7 +14,7 @@ func TestCrawl(t *testing.T) {
 	f := &BackfillFigures{DeniedBy: map[string]int64{}}
 	told := 0.0
 	c := crawl{
-		siteSettings: siteSettings{prices: "gmail-2026-05", meter: "sliding", scale: 20, limit: 3000, redisURL: realRedis.URL(), folder: t.TempDir()},
+		siteSettings: siteSettings{prices: "gmail-2026-05", meter: "sliding", scale: 20, limit: 3000, redisURL: realRedis.URL()},
 		mailboxes:    2, messages: 150, figures: f, told: func(done float64) { told = done },
 	}
 	if err := c.measure(t.Context(), Options{Log: zap.NewNop()}); err != nil {
@@ -24,7 +26,7 @@ func TestCrawl(t *testing.T) {
 	}
 	for _, r := range f.Crawls {
 		// A get of 20 units each, a page of ids, the profile, and little else.
-		if r.Units < 3006 || r.Units > 3020 || r.Interactive <= 0 || r.Interactive%interactiveCost != 0 {
+		if r.Units < 3006 || r.Units > 3020 || r.Interactive <= 0 || r.Interactive%traffic.ReadCost != 0 {
 			t.Errorf("%s: %d units beside %d of people", r.Account, r.Units, r.Interactive)
 		}
 		// 3,006 units at 2,400 a minute, twenty times faster: 3.76 s, and people.

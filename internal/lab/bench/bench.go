@@ -7,7 +7,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -89,21 +88,6 @@ func redisFor(ctx context.Context, o Options) (url string, stop func(), err erro
 		return "", nil, err
 	}
 	return server.URL(), server.Stop, nil
-}
-
-// placeFor returns the Redis and a folder for the stores of a benchmark that runs
-// whole processes, and what ends and removes them.
-func placeFor(ctx context.Context, o Options) (redisURL, folder string, stop func(), err error) {
-	redisURL, stopRedis, err := redisFor(ctx, o)
-	if err != nil {
-		return "", "", nil, err
-	}
-	folder, err = os.MkdirTemp("", "headroom-bench-")
-	if err != nil {
-		stopRedis()
-		return "", "", nil, fmt.Errorf("folder for the stores: %w", err)
-	}
-	return redisURL, folder, func() { os.RemoveAll(folder); stopRedis() }, nil
 }
 
 // clientFor returns a ledger's client of the Redis to measure on, and what ends

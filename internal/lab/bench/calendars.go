@@ -10,6 +10,7 @@ import (
 
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/meter"
+	"headroom/internal/lab/traffic"
 	"headroom/jobs"
 )
 
@@ -28,7 +29,7 @@ const (
 )
 
 // calendarLoad is how much people do in each account, on each API.
-var calendarLoad = laneLoads[0]
+var calendarLoad = traffic.Light
 
 // CalendarsFigures are what calendars measured: calendars and mailboxes of many
 // accounts kept in step, with a backfill and people beside.
@@ -72,13 +73,13 @@ func calendars(ctx context.Context, o Options) (Figures, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, calendarBound)
 	defer cancel()
-	redisURL, folder, stop, err := placeFor(ctx, o)
+	redisURL, stop, err := redisFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
 	run := calendarsRun{
-		siteSettings: siteSettings{prices: "gmail-2026-05", scale: calendarScale, redisURL: redisURL, folder: folder, every: calendarEvery},
+		siteSettings: siteSettings{prices: "gmail-2026-05", scale: calendarScale, redisURL: redisURL, every: calendarEvery},
 		accounts:     calendarAccounts, calendars: calendarsEach, events: calendarEvents, mail: calendarMail, backfill: calendarBackfill, rounds: calendarRounds,
 	}
 	f, err := run.measure(ctx, o)
@@ -116,16 +117,14 @@ func (c calendarsRun) fill(fake *fakegoogle.Server) error {
 func (c calendarsRun) measure(ctx context.Context, o Options) (*CalendarsFigures, error) {
 	f := &CalendarsFigures{Bench: "calendars", DeniedBy: map[string]int64{}, Calendars: c.accounts * c.calendars, Interval: c.every.Seconds()}
 	return f, c.run(ctx, o, c.fill, func(ctx context.Context, s *site) error {
-		mail, diaries, stop := newPeople(s, c.scale), newPeople(s, c.scale), make(chan struct{})
-		diaries.path = "/calendar/v3/calendars/primary/events?maxResults=10"
+		mail, events, stop := s.traffic(), s.traffic(), make(chan struct{})
 		var visited []string
 		for n := range min(c.accounts, calendarVisited) {
 			visited = append(visited, c.account(n))
 		}
 		group, together := errgroup.WithContext(ctx)
-		for _, p := range []*people{mail, diaries} {
-			group.Go(func() error { return p.run(together, stop, calendarLoad, visited) })
-		}
+		group.Go(func() error { return mail.Play(together, stop, calendarLoad, listOfMessages, visited) })
+		group.Go(func() error { return events.Play(together, stop, calendarLoad, listOfEvents, visited) })
 		group.Go(func() error {
 			defer close(stop)
 			for n := range c.accounts {
@@ -143,12 +142,13 @@ func (c calendarsRun) measure(ctx context.Context, o Options) (*CalendarsFigures
 			return err
 		}
 		c.report(ctx, s, f)
-		for api, p := range map[string]*people{"gmail": mail, "calendar": diaries} {
-			for why, n := range p.denied {
+		for api, users := range map[string]*traffic.Traffic{"gmail": mail, "calendar": events} {
+			for why, n := range users.DeniedBy() {
 				f.Denied += n
 				f.DeniedBy[api+" "+why] += n
 			}
-			f.Calls += int64(len(p.calls))
+			figures := users.Figures()
+			f.Calls += int64(figures.Calls - figures.Denied)
 		}
 		return nil
 	})
@@ -202,13 +202,13 @@ func (c calendarsRun) watch(ctx context.Context, s *site, f *CalendarsFigures) e
 
 // report adds what the fake's meters say.
 func (c calendarsRun) report(ctx context.Context, s *site, f *CalendarsFigures) {
-	mail, diaries := s.fake.Meter(), s.fake.CalendarMeter()
-	f.Refused = mail.Refused() + diaries.Refused()
-	f.Over = mail.OverLimit() + diaries.OverLimit()
-	for _, one := range diaries.Calendars {
+	mail, events := s.Fake.Meter(), s.Fake.CalendarMeter()
+	f.Refused = mail.Refused() + events.Refused()
+	f.Over = mail.OverLimit() + events.OverLimit()
+	for _, one := range events.Calendars {
 		f.ListCalls += one.CallsByMethod["calendar.events.list"] + one.CallsByMethod["calendar.calendarList.list"]
 	}
-	for a := range s.fake.Select(meter.Filter{}) {
+	for a := range s.Fake.Select(meter.Filter{}) {
 		if a.Method == "gmail.users.history.list" {
 			f.MailSyncs++
 		}

@@ -12,7 +12,7 @@ import (
 func TestCalendarsRun(t *testing.T) {
 	t.Parallel()
 	c := calendarsRun{
-		siteSettings: siteSettings{prices: "gmail-2026-05", scale: 20, redisURL: realRedis.URL(), folder: t.TempDir(), every: 2 * time.Second},
+		siteSettings: siteSettings{prices: "gmail-2026-05", scale: 20, redisURL: realRedis.URL(), every: 2 * time.Second},
 		accounts:     4, calendars: 3, events: 5, mail: 3, backfill: 20, rounds: 1,
 	}
 	f, err := c.measure(t.Context(), Options{Log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel))})

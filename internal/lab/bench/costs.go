@@ -111,7 +111,7 @@ func costs(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, costsBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, folder, stop, err := placeFor(ctx, o)
+	redisURL, stop, err := redisFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func costs(ctx context.Context, o Options) (Figures, error) {
 		group.Go(func() error {
 			for i, run := range row {
 				run.messages = costsMessages
-				report, over, err := run.measure(all, o, starting, redisURL, folder, told[i])
+				report, over, err := run.measure(all, o, starting, redisURL, told[i])
 				if err != nil {
 					return fmt.Errorf("mail with %s: %w", run.prices, err)
 				}
@@ -153,14 +153,14 @@ func costs(ctx context.Context, o Options) (Figures, error) {
 
 const costsUser = "ann@example.com"
 
-func (c costsRun) measure(ctx context.Context, o Options, starting *semaphore.Weighted, redisURL, folder string, told func(int64)) (r CostsReport, over int, err error) {
+func (c costsRun) measure(ctx context.Context, o Options, starting *semaphore.Weighted, redisURL string, told func(int64)) (r CostsReport, over int, err error) {
 	if err := starting.Acquire(ctx, 1); err != nil {
 		return r, 0, err
 	}
 	release := sync.OnceFunc(func() { starting.Release(1) })
 	defer release()
 	all := 1.0
-	set := siteSettings{prices: c.prices, meter: meter.Sliding, scale: c.scale, limit: c.limit, ceiling: &all, redisURL: redisURL, folder: folder}
+	set := siteSettings{prices: c.prices, meter: meter.Sliding, scale: c.scale, limit: c.limit, ceiling: &all, redisURL: redisURL}
 	fill := func(fake *fakegoogle.Server) error {
 		return fake.Load(costsUser, fmt.Sprintf("generate:%d", c.messages))
 	}
@@ -173,8 +173,8 @@ func (c costsRun) measure(ctx context.Context, o Options, starting *semaphore.We
 		if job, err = c.untilBrought(ctx, s, job.ID, told); err != nil {
 			return err
 		}
-		over = s.fake.Meter().OverLimit()
-		r = c.report(s.fake, job)
+		over = s.Fake.Meter().OverLimit()
+		r = c.report(s.Fake, job)
 		return nil
 	})
 	return r, over, err

@@ -25,14 +25,15 @@ func TestCostsRun(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := costsRun{prices: "gmail-2026-10", scale: 20, limit: 60_000, format: test.format, messages: 120}
-			r, over, err := c.measure(t.Context(), Options{Log: zap.NewNop()}, semaphore.NewWeighted(1), realRedis.URL(), t.TempDir(), func(int64) {})
+			r, over, err := c.measure(t.Context(), Options{Log: zap.NewNop()}, semaphore.NewWeighted(1), realRedis.URL(), func(int64) {})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Brought != 120 || r.Units < test.units*8/10 || r.Units > test.units+60 || r.Limit != 60_000 || r.Refused != 0 || over != 0 {
 				t.Errorf("%+v, %d over the limit; want 120 messages for some %d units", r, over, test.units)
 			}
-			if r.Minutes <= 0 || r.Used < 0.99*float64(r.Units)/60_000/r.Minutes || r.Used > 1.01*float64(r.Units)/60_000/r.Minutes {
+			minutes := r.Seconds * 20 / 60 // minutes themselves are rounded too coarsely here
+			if used := float64(r.Units) / 60_000 / minutes; r.Minutes <= 0 || r.Used < 0.99*used || r.Used > 1.01*used {
 				t.Errorf("%+v, want used to be units over what the minutes allow", r)
 			}
 		})

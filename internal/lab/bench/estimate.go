@@ -9,6 +9,7 @@ import (
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/meter"
+	"headroom/internal/lab/rig"
 	"headroom/jobs"
 )
 
@@ -102,7 +103,7 @@ func estimate(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, pricedBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, folder, stop, err := placeFor(ctx, o)
+	redisURL, stop, err := redisFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func estimate(ctx context.Context, o Options) (Figures, error) {
 	for i, list := range lists {
 		p := pricing{
 			siteSettings: siteSettings{prices: list.prices, meter: meter.Sliding, scale: pricedScale,
-				limit: list.limit, redisURL: redisURL, folder: folder},
+				limit: list.limit, redisURL: redisURL},
 			mailboxes: pricedMailboxes(1), figures: f,
 			told: func(done float64) {
 				o.progress((float64(i)+done)/float64(len(lists)), "mailboxes with %s, %.0f %% done", list.prices, 100*done)
@@ -159,14 +160,14 @@ func (p pricing) measure(ctx context.Context, o Options) error {
 		reports := make([]PricedReport, len(p.mailboxes))
 		before := make([]int64, len(p.mailboxes))
 		for i, m := range p.mailboxes {
-			e, err := app.EstimateBackfill(ctx, s.cfg, m.email(), m.filter, app.EstimateOptions{}, o.Log)
+			e, err := app.EstimateBackfill(ctx, s.Config, m.email(), m.filter, app.EstimateOptions{}, o.Log)
 			if err != nil {
 				return err
 			}
 			own := e.Own()
 			reports[i] = PricedReport{Prices: p.prices, Mailbox: m.name, Messages: e.Messages.Value, Known: e.Known.Value,
 				Said: own.Units.Value, SaidTime: round(own.Seconds), Asking: e.Spent}
-			before[i] = s.fake.Meter().User(m.email()).UnitsAdmitted
+			before[i] = s.Fake.Meter().User(m.email()).UnitsAdmitted
 		}
 		return p.follow(ctx, s, reports, before)
 	})
@@ -198,14 +199,14 @@ func (p pricing) follow(ctx context.Context, s *site, reports []PricedReport, be
 	}
 	looks := make([]halfway, len(ids))
 	for i := range looks {
-		looks[i].speed = app.NewSpeed(s.cfg, benchProject)
+		looks[i].speed = app.NewSpeed(s.Config, rig.Project)
 	}
 	all, err := s.untilEnded(ctx, ids, func(at time.Time, all []jobs.Job) {
 		sum := 0.0
 		for i, j := range all {
 			looks[i].look(at, j)
 			if j.State.Terminal() && reports[i].Units == 0 {
-				reports[i].Units = s.fake.Meter().User(j.Account).UnitsAdmitted - before[i]
+				reports[i].Units = s.Fake.Meter().User(j.Account).UnitsAdmitted - before[i]
 			}
 			sum += looks[i].done
 		}
@@ -221,7 +222,7 @@ func (p pricing) follow(ctx context.Context, s *site, reports []PricedReport, be
 		r.HalfETA, r.HalfLeft = round(half.left.Seconds()), round(j.FinishedAt.Sub(half.at).Seconds())
 	}
 	p.figures.Runs = append(p.figures.Runs, reports...)
-	p.figures.Refused += s.fake.Meter().Refused()
+	p.figures.Refused += s.Fake.Meter().Refused()
 	return nil
 }
 

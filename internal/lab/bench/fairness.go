@@ -78,13 +78,13 @@ func fairness(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, fairnessBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, folder, stop, err := placeFor(ctx, o)
+	redisURL, stop, err := redisFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
 	f := &FairnessFigures{Bench: "fairness"}
-	if f.CrowdReport, err = theCrowd.run(ctx, o, redisURL, folder); err != nil {
+	if f.CrowdReport, err = theCrowd.measure(ctx, o, redisURL); err != nil {
 		return nil, err
 	}
 	f.judge()

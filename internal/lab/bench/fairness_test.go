@@ -15,7 +15,7 @@ func TestNoisyNeighbour(t *testing.T) {
 		scale: 20, userLimit: 900, users: 3, slice: 500 * time.Millisecond,
 		largeBoxes: 8, largeMessages: 400, small: 4, smallMessages: 60, later: 3 * time.Second, impatient: true,
 	}
-	r, err := c.run(t.Context(), Options{Log: zap.NewNop()}, realRedis.URL(), t.TempDir())
+	r, err := c.measure(t.Context(), Options{Log: zap.NewNop()}, realRedis.URL())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func kills(ctx context.Context, o Options) (_ Figures, err error) {
 	}
 	defer redis.Stop()
 	o.Redis = redis.URL()
-	redisURL, folder, stop, err := placeFor(ctx, o)
+	redisURL, stop, err := redisFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func kills(ctx context.Context, o Options) (_ Figures, err error) {
 
 	m := massacre{
 		siteSettings: siteSettings{prices: killsPrices, meter: meter.Sliding, scale: killsScale,
-			roles: []app.Role{app.RoleScheduler}, redisURL: redisURL, folder: folder},
+			roles: []app.Role{app.RoleScheduler}, redisURL: redisURL},
 		mailboxes: killsMailboxes, messages: killsMessages, workers: killsWorkers,
 		kills: killsOfWorkers, every: killsEvery, redis: redis, figures: &KillsFigures{Bench: "kills"},
 	}

@@ -11,7 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"headroom/internal/lab/traffic"
 	"headroom/quota"
+)
+
+// laneLoads are the loads under which modes are compared.
+var laneLoads = []traffic.Load{traffic.Light, traffic.Moderate, traffic.Heavy, traffic.Spiky}
+
+const (
+	laneLimit    = 6000 // units of the user's minute
+	backfillCost = 20
 )
 
 // How much is simulated, and within what time that must be done.
@@ -161,12 +170,12 @@ func (b *lanesBench) run(ctx context.Context) (Figures, error) {
 				tally, prefix := &tallies[n], fmt.Sprintf("%s%d:", b.prefix, n)
 				n++
 				together.Go(func() (err error) {
-					sim, err := newLaneSim(b.rdb, prefix, mode, load.demands(uint64(seed), b.long), b.long)
+					sim, err := newLaneSim(b.rdb, prefix, mode, load.Demands(uint64(seed), b.long), b.long)
 					if err == nil {
 						*tally, err = sim.run(ctx, func(done time.Duration) { b.tell(done, len(tallies)) })
 					}
 					if err != nil {
-						return fmt.Errorf("mode %s under the load %s: %w", mode.name, load.name, err)
+						return fmt.Errorf("mode %s under the load %s: %w", mode.name, load.Name, err)
 					}
 					return nil
 				})
@@ -190,9 +199,9 @@ func (b *lanesBench) run(ctx context.Context) (Figures, error) {
 	return f, nil
 }
 
-func (b *lanesBench) report(mode laneMode, load laneLoad, sum laneTally) LaneRun {
+func (b *lanesBench) report(mode laneMode, load traffic.Load, sum laneTally) LaneRun {
 	r := LaneRun{
-		Mode: mode.name, Load: load.name, Calls: sum.calls, Refused: sum.refused,
+		Mode: mode.name, Load: load.Name, Calls: sum.calls, Refused: sum.refused,
 		BackfillShare: round(float64(sum.units) / (laneLimit * b.long.Minutes() * float64(b.seeds))),
 		LongestWait:   round(sum.longest.Seconds()),
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
+	"headroom/internal/lab/traffic"
 	"headroom/quota"
 )
 
@@ -55,12 +56,12 @@ func TestLanes(t *testing.T) {
 		t.Errorf("calls of people: %v", calls)
 	}
 	for _, load := range laneLoads {
-		none, fixed, plain, adaptive := shares["none"][load.name], shares["guaranteed"][load.name], shares["default"][load.name], shares["adaptive"][load.name]
+		none, fixed, plain, adaptive := shares["none"][load.Name], shares["guaranteed"][load.Name], shares["default"][load.Name], shares["adaptive"][load.Name]
 		if none != 0 || !(0.2 < fixed && fixed < plain && plain < 0.82) {
-			t.Errorf("shares under the load %s: none %v, guaranteed %v, default %v", load.name, none, fixed, plain)
+			t.Errorf("shares under the load %s: none %v, guaranteed %v, default %v", load.Name, none, fixed, plain)
 		}
 		if adaptive <= fixed || adaptive > 0.92 {
-			t.Errorf("share of adaptive under the load %s: %v", load.name, adaptive)
+			t.Errorf("share of adaptive under the load %s: %v", load.Name, adaptive)
 		}
 	}
 	if f.DefaultShareLight != shares["default"]["light"] || f.DefaultShareSpiky != shares["default"]["spiky"] ||
@@ -84,11 +85,11 @@ func TestLanes(t *testing.T) {
 // A call that meets a full window waits exactly until the ledger said, also
 // beyond the end of the load, and counts as refused once.
 func TestLaneWaits(t *testing.T) {
-	var demands []demand
-	for range laneLimit / interactiveCost {
-		demands = append(demands, demand{0, interactiveCost})
+	var demands []traffic.Demand
+	for range laneLimit / traffic.ReadCost {
+		demands = append(demands, traffic.Demand{At: 0, Cost: traffic.ReadCost})
 	}
-	demands = append(demands, demand{10 * time.Second, interactiveCost}, demand{11 * time.Second, sendCost})
+	demands = append(demands, traffic.Demand{At: 10 * time.Second, Cost: traffic.ReadCost}, traffic.Demand{At: 11 * time.Second, Cost: traffic.SendCost})
 	for _, test := range []struct {
 		name  string
 		mode  laneMode
@@ -125,38 +126,38 @@ func TestLaneWaits(t *testing.T) {
 func TestLaneLoads(t *testing.T) {
 	const long = 8 * time.Hour
 	for _, load := range laneLoads {
-		t.Run(load.name, func(t *testing.T) {
-			demands := load.demands(1, long)
+		t.Run(load.Name, func(t *testing.T) {
+			demands := load.Demands(1, long)
 			singles, sends := 0, 0
 			for i, d := range demands {
-				if d.at < 0 || d.at >= long+burstTime || d.at%time.Microsecond != 0 {
-					t.Fatalf("a call at %s", d.at)
+				if d.At < 0 || d.At >= long+traffic.BurstTime || d.At%time.Microsecond != 0 {
+					t.Fatalf("a call at %s", d.At)
 				}
-				if i > 0 && d.at < demands[i-1].at {
-					t.Fatalf("a call at %s after one at %s", d.at, demands[i-1].at)
+				if i > 0 && d.At < demands[i-1].At {
+					t.Fatalf("a call at %s after one at %s", d.At, demands[i-1].At)
 				}
-				switch d.cost {
-				case interactiveCost:
+				switch d.Cost {
+				case traffic.ReadCost:
 					singles++
-				case sendCost:
+				case traffic.SendCost:
 					sends++
 				default:
-					t.Fatalf("a call of %d units", d.cost)
+					t.Fatalf("a call of %d units", d.Cost)
 				}
 			}
-			singles -= sends * burstCalls
-			if got := float64(singles) / long.Minutes(); got < 0.95*load.perMinute || got > 1.05*load.perMinute {
-				t.Errorf("%v calls a minute beside the bursts, want about %v", got, load.perMinute)
+			singles -= sends * traffic.BurstCalls
+			if got := float64(singles) / long.Minutes(); got < 0.95*load.PerMinute || got > 1.05*load.PerMinute {
+				t.Errorf("%v calls a minute beside the bursts, want about %v", got, load.PerMinute)
 			}
-			if wanted := load.burstEvery > 0; wanted != (sends > 0) {
+			if wanted := load.BurstEvery > 0; wanted != (sends > 0) {
 				t.Errorf("%d bursts", sends)
 			} else if wanted && (sends < 70 || sends > 125) { // four standard deviations
-				t.Errorf("%d bursts, want about %v", sends, long/load.burstEvery)
+				t.Errorf("%d bursts, want about %v", sends, long/load.BurstEvery)
 			}
-			if cmp.Diff(demands, load.demands(1, long), cmp.AllowUnexported(demand{})) != "" {
+			if cmp.Diff(demands, load.Demands(1, long)) != "" {
 				t.Error("the same seed gives other calls")
 			}
-			if slices.Equal(demands, load.demands(2, long)) {
+			if slices.Equal(demands, load.Demands(2, long)) {
 				t.Error("another seed gives the same calls")
 			}
 		})
@@ -166,15 +167,15 @@ func TestLaneLoads(t *testing.T) {
 // A burst's calls and its send come within two seconds.
 func TestLaneBurst(t *testing.T) {
 	const long = 20 * time.Minute
-	demands := laneLoad{perMinute: 1e-6, burstEvery: 10 * time.Minute}.demands(3, long)
-	if len(demands) == 0 || len(demands)%(burstCalls+1) != 0 {
+	demands := traffic.Load{PerMinute: 1e-6, BurstEvery: 10 * time.Minute}.Demands(3, long)
+	if len(demands) == 0 || len(demands)%(traffic.BurstCalls+1) != 0 {
 		t.Fatalf("%d calls are no whole bursts", len(demands))
 	}
-	for burst := range slices.Chunk(demands, burstCalls+1) {
-		if took := burst[burstCalls].at - burst[0].at; took > burstTime || took < burstTime/2 {
+	for burst := range slices.Chunk(demands, traffic.BurstCalls+1) {
+		if took := burst[traffic.BurstCalls].At - burst[0].At; took > traffic.BurstTime || took < traffic.BurstTime/2 {
 			t.Errorf("a burst takes %s", took)
 		}
-		sends := slices.DeleteFunc(slices.Clone(burst), func(d demand) bool { return d.cost != sendCost })
+		sends := slices.DeleteFunc(slices.Clone(burst), func(d traffic.Demand) bool { return d.Cost != traffic.SendCost })
 		if len(sends) != 1 {
 			t.Errorf("%d sends in a burst", len(sends))
 		}
@@ -223,7 +224,7 @@ func TestLanesJudgement(t *testing.T) {
 			for _, mode := range laneModes() {
 				for _, load := range laneLoads {
 					share := map[string]float64{"none": 0, "guaranteed": 0.45, "default": 0.76, "adaptive": 0.86}[mode.name]
-					runs[mode.name] = append(runs[mode.name], LaneRun{Mode: mode.name, Load: load.name, BackfillShare: share})
+					runs[mode.name] = append(runs[mode.name], LaneRun{Mode: mode.name, Load: load.Name, BackfillShare: share})
 				}
 			}
 			test.change(runs)

@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"regexp"
 	"time"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
-	"headroom/config"
-	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/rig"
 	"headroom/jobs"
 	"headroom/quota"
 )
@@ -70,42 +67,14 @@ func (f *RequeueFigures) Broken() string {
 	return ""
 }
 
-func requeue(ctx context.Context, o Options) (figures Figures, err error) {
+func requeue(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, requeueBound)
 	defer cancel()
-	redisURL, folder, stop, err := placeFor(ctx, o)
+	redisURL, stop, err := redisFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	fake, err := fakegoogle.New(fakegoogle.Options{UserLimit: requeueLimit})
-	if err != nil {
-		return nil, err
-	}
-	if err := fake.Load(requeueAccount, fmt.Sprintf("generate:%d", requeueMessages)); err != nil {
-		return nil, err
-	}
-	url, stopFake, err := fake.Listen("127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stopFake(context.WithoutCancel(ctx))) }()
-
-	prefix := fmt.Sprintf("bench-%d-", time.Now().UnixNano())
-	cfg := config.Default()
-	cfg.Google = config.Google{Endpoint: config.URL(url), Projects: map[string]config.Project{"bench": {
-		Prices: []string{fakegoogle.DefaultPrices},
-		Limits: map[string]config.Limits{fakegoogle.DefaultPrices: {UserMinute: requeueLimit}},
-	}}}
-	cfg.Redis = config.Redis{URL: config.URL(redisURL), QueuePrefix: prefix, LedgerPrefix: prefix}
-	cfg.Store = config.Store{Path: filepath.Join(folder, "headroom.db"), Blobs: filepath.Join(folder, "blobs")}
-	if cfg, err = cfg.Completed(); err != nil {
-		return nil, err
-	}
-	process, err := app.New(ctx, cfg, app.Options{Roles: []app.Role{app.RoleScheduler, app.RoleWorker}, Version: "bench", Log: o.Log, FreshRedis: true})
-	if err != nil {
-		return nil, err
-	}
 	redisOptions, err := redis.ParseURL(redisURL)
 	if err != nil {
 		return nil, err
@@ -113,75 +82,51 @@ func requeue(ctx context.Context, o Options) (figures Figures, err error) {
 	rdb := redis.NewClient(redisOptions)
 	defer rdb.Close()
 
-	w := &requeueWatch{
-		options: o, process: process, inspector: asynq.NewInspectorFromRedisClient(rdb),
-		queue: jobs.QueueName(prefix, string(quota.Backfill)),
-		figures: &RequeueFigures{Bench: "requeue", Messages: requeueMessages,
-			Ceiling: int(requeueLimit * quota.ModeDefault.Lanes()[quota.Backfill].Ceiling)},
-	}
-	began := time.Now()
-	runCtx, stop := context.WithCancel(ctx)
-	defer stop()
-	group, runCtx := errgroup.WithContext(runCtx)
-	group.Go(func() error { return process.Run(runCtx) })
-	group.Go(func() error {
-		defer stop()
-		if _, err := app.AddAccount(runCtx, cfg, requeueAccount, "bench", o.Log); err != nil {
+	f := &RequeueFigures{Bench: "requeue", Messages: requeueMessages,
+		Ceiling: int(requeueLimit * quota.ModeDefault.Lanes()[quota.Backfill].Ceiling)}
+	set := siteSettings{scale: 1, limit: requeueLimit, redisURL: redisURL}
+	fill := func(fake *fakegoogle.Server) error { return load(fake, []string{requeueAccount}, requeueMessages) }
+	return f, set.run(ctx, o, fill, func(ctx context.Context, s *site) error {
+		began := time.Now()
+		w := &requeueWatch{site: s, figures: f, inspector: asynq.NewInspectorFromRedisClient(rdb),
+			queue: jobs.QueueName(s.Config.Redis.QueuePrefix, string(quota.Backfill))}
+		if _, err := s.start(ctx, requeueAccount, jobs.Filter{}); err != nil {
 			return err
 		}
-		if _, err := app.StartBackfill(runCtx, cfg, requeueAccount, jobs.Filter{}, o.Log); err != nil {
+		if err := w.untilDone(ctx); err != nil {
 			return err
 		}
-		return w.untilDone(runCtx)
+		f.Refused = s.Fake.Meter().Refused()
+		f.Seconds = round(time.Since(began).Seconds())
+		return nil
 	})
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	w.figures.Refused = fake.Meter().Refused()
-	w.figures.Seconds = round(time.Since(began).Seconds())
-	return w.figures, ctx.Err()
 }
 
 // requeueWatch looks at the queue as an operator's tools do.
 type requeueWatch struct {
-	options   Options
-	process   *app.App
+	*site
 	inspector *asynq.Inspector
 	queue     string
 	figures   *RequeueFigures
 
-	moment time.Time // of the parked task; zero: none is parked
+	moment time.Time // of the task that waits; zero: none waits
 	late   []float64
 }
 
-// momentIn finds the limit and the moment in the error of a parked task.
+// momentIn finds the limit and the moment in the error of a task that waits.
 var momentIn = regexp.MustCompile(`user-minute.*until (\d{4}-\d\d-\d\dT[0-9:.]+Z)`)
 
 func (w *requeueWatch) untilDone(ctx context.Context) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		job, err := w.process.Store().Job(ctx, jobs.BackfillID(requeueAccount))
-		if err != nil {
-			return err
-		}
-		if err := w.look(job); err != nil {
-			return err
-		}
-		w.options.progress(float64(job.Progress.Stored)/requeueMessages, "%d of %d stored, requeued %d times, %s",
+	done, err := rig.Follow(ctx, w.process.Store(), []string{jobs.BackfillID(requeueAccount)}, 10*time.Millisecond, func(_ time.Time, all []jobs.Job) error {
+		job := all[0]
+		w.progress(float64(job.Progress.Stored)/requeueMessages, "%d of %d stored, requeued %d times, %s",
 			job.Progress.Stored, requeueMessages, job.Requeued, job.State)
-		if job.State.Terminal() {
-			return w.conclude(ctx, job)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return ctx.Err()
-			}
-			return fmt.Errorf("the backfill was not done within %s: %s, %d of %d stored", requeueBound, job.State, job.Progress.Stored, requeueMessages)
-		}
+		return w.look(job)
+	})
+	if err != nil {
+		return err
 	}
+	return w.conclude(ctx, done[0])
 }
 
 // look notes a task in retry, and how late it runs again once it has left.

@@ -136,7 +136,7 @@ func utilization(ctx context.Context, o Options) (Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, utilizationBound)
 	defer cancel()
 	began := time.Now()
-	redisURL, folder, stop, err := placeFor(ctx, o)
+	redisURL, stop, err := redisFor(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -145,10 +145,10 @@ func utilization(ctx context.Context, o Options) (Figures, error) {
 	f := &UtilizationFigures{Bench: "utilization"}
 	first, second := utilizationBacklogs(), guardBacklogs()
 	p := newShare(o, len(first)+len(second))
-	if f.Backlogs, err = runBacklogs(ctx, o, redisURL, folder, p, first); err != nil {
+	if f.Backlogs, err = runBacklogs(ctx, o, redisURL, p, first); err != nil {
 		return nil, err
 	}
-	if f.Guard, err = runBacklogs(ctx, o, redisURL, folder, p, second); err != nil {
+	if f.Guard, err = runBacklogs(ctx, o, redisURL, p, second); err != nil {
 		return nil, err
 	}
 	f.judge()
@@ -158,14 +158,14 @@ func utilization(ctx context.Context, o Options) (Figures, error) {
 
 // runBacklogs runs backlogs side by side. They start one after the other, since
 // assembling a process is the only thing that keeps the machine busy.
-func runBacklogs(ctx context.Context, o Options, redisURL, folder string, p *share, all []backlog) ([]BacklogReport, error) {
+func runBacklogs(ctx context.Context, o Options, redisURL string, p *share, all []backlog) ([]BacklogReport, error) {
 	reports := make([]BacklogReport, len(all))
 	starting := semaphore.NewWeighted(1)
 	group, ctx := errgroup.WithContext(ctx)
 	for i, b := range all {
 		told := p.of(b)
 		group.Go(func() error {
-			report, err := b.run(ctx, o, redisURL, folder, starting, told)
+			report, err := b.measure(ctx, o, redisURL, starting, told)
 			if err != nil {
 				return fmt.Errorf("backlog with %s and the meter %s: %w", b.prices, b.meter, err)
 			}

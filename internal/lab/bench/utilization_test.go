@@ -20,7 +20,7 @@ func TestBacklog(t *testing.T) {
 			limit: 1500, ceiling: 0.8, accounts: 2, messages: 100, guard: guard,
 		}
 		var told int64
-		report, err := b.run(t.Context(), Options{Log: zap.NewNop()}, realRedis.URL(), t.TempDir(), semaphore.NewWeighted(1),
+		report, err := b.measure(t.Context(), Options{Log: zap.NewNop()}, realRedis.URL(), semaphore.NewWeighted(1),
 			func(stored int64) { told = stored })
 		if err != nil {
 			t.Fatal(err)

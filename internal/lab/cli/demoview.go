@@ -7,6 +7,7 @@ import (
 
 	"headroom/internal/app"
 	"headroom/internal/lab/demo"
+	"headroom/internal/lab/traffic"
 	"headroom/internal/term"
 )
 
@@ -16,7 +17,7 @@ type demoView interface {
 	close()
 }
 
-func peopleText(p demo.People) string {
+func peopleText(p traffic.Figures) string {
 	return fmt.Sprintf("%d calls, %d denied, quota's answer in %s (median) %s (p99)", p.Calls, p.Denied,
 		p.WaitP50.Round(100*time.Microsecond), p.WaitP99.Round(100*time.Microsecond))
 }

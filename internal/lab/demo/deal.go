@@ -16,12 +16,8 @@ type dealtMessage struct {
 	sha256      string // of the bytes in the input
 }
 
-// deal makes the fake Google, and deals the mail among its mailboxes.
-func deal(o Options) (*fakegoogle.Server, map[string]dealtMessage, error) {
-	fake, err := fakegoogle.New(fakegoogle.Options{Prices: o.Prices, Meter: o.Meter, Scale: o.Scale, Log: o.Log})
-	if err != nil {
-		return nil, nil, err
-	}
+// deal deals the mail among mailboxes of the fake: generated mail if none is named.
+func deal(fake *fakegoogle.Server, mail string) (map[string]dealtMessage, error) {
 	boxes := make([]*gmail.Mailbox, len(accounts))
 	for i, email := range accounts {
 		boxes[i] = fake.AddMailbox(email)
@@ -33,25 +29,25 @@ func deal(o Options) (*fakegoogle.Server, map[string]dealtMessage, error) {
 		m := dealtMessage{account: box.Email(), id: box.Add(raw), sha256: hex.EncodeToString(sum[:])}
 		dealt[m.account+" "+m.id] = m
 	}
-	if o.Mail == "" {
+	if mail == "" {
 		i := 0
 		for raw := range gmail.Generate(1, messagesPerAccount*len(accounts)) {
 			put(i, raw)
 			i++
 		}
-		return fake, dealt, nil
+		return dealt, nil
 	}
-	messages, err := gmail.ReadMailbox(o.Mail)
+	messages, err := gmail.ReadMailbox(mail)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w; give --mbox an mbox file, or a folder of mbox and eml files", err)
+		return nil, fmt.Errorf("%w; give --mbox an mbox file, or a folder of mbox and eml files", err)
 	}
 	if len(messages) == 0 {
-		return nil, nil, fmt.Errorf("no message in %s; give an mbox file, or a folder of mbox and eml files", o.Mail)
+		return nil, fmt.Errorf("no message in %s; give an mbox file, or a folder of mbox and eml files", mail)
 	}
 	for i, raw := range messages {
 		put(i, raw)
 	}
-	return fake, dealt, nil
+	return dealt, nil
 }
 
 // newRunID names a run, so that runs that share a Redis do not meet.

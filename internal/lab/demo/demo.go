@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +15,8 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
+	"headroom/internal/lab/rig"
+	"headroom/internal/lab/traffic"
 	"headroom/jobs"
 	"headroom/quota/price"
 )
@@ -28,6 +29,11 @@ var accounts = []string{"ann@example.com", "ben@example.com", "cleo@example.com"
 
 // messagesPerAccount is the size of a generated mailbox.
 const messagesPerAccount = 800
+
+const (
+	minCalls  = 100 // interactive calls are at least so many in all
+	lookEvery = 100 * time.Millisecond
+)
 
 // Options configures a demo. The zero value is valid but for Log.
 type Options struct {
@@ -47,7 +53,7 @@ type Options struct {
 // Snapshot is how things stand.
 type Snapshot struct {
 	Jobs   []jobs.Job // in the order of the accounts
-	People People
+	People traffic.Figures
 	Pages  string // URL of the dashboard while the demo runs
 	Folder string // of the store
 }
@@ -68,16 +74,6 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 		return Summary{}, err
 	}
 	began := time.Now()
-	fake, dealt, err := deal(o)
-	if err != nil {
-		return Summary{}, err
-	}
-	url, stopFake, err := fake.Listen("127.0.0.1:0")
-	if err != nil {
-		return Summary{}, err
-	}
-	defer func() { err = errors.Join(err, within(ctx, 10*time.Second, stopFake)) }()
-
 	run, err := newRunID()
 	if err != nil {
 		return Summary{}, err
@@ -87,7 +83,6 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 		return Summary{}, err
 	}
 	defer server.stop()
-
 	folder, err := os.MkdirTemp("", "headroom-demo-")
 	if err != nil {
 		return Summary{}, fmt.Errorf("folder for the store: %w", err)
@@ -95,132 +90,103 @@ func Run(ctx context.Context, o Options) (summary Summary, err error) {
 	if !o.Keep {
 		defer os.RemoveAll(folder)
 	}
-
-	cfg, err := settings(o, url, server, folder)
+	var dealt map[string]dealtMessage
+	r, err := rig.Start(ctx, rig.Options{
+		Fake:  fakegoogle.Options{Prices: o.Prices, Meter: o.Meter, Scale: o.Scale, Log: o.Log},
+		Fill:  func(fake *fakegoogle.Server) (err error) { dealt, err = deal(fake, o.Mail); return err },
+		Redis: server.url, Folder: folder, Prefix: server.prefix,
+		Settings: func(cfg *config.Config) {
+			cfg.Google.Projects = map[string]config.Project{project: cfg.Google.Projects[rig.Project]}
+		},
+	})
 	if err != nil {
 		return Summary{}, err
 	}
+	defer func() { err = errors.Join(err, r.Stop()) }()
 	registry := app.NewRegistry()
-	process, err := app.New(ctx, cfg, app.Options{Version: "demo", Log: o.Log, Registry: registry, FreshRedis: true})
-	if err != nil {
-		return Summary{}, err
-	}
-	// Only now may there be keys, and a Redis to remove them from.
-	defer func() { err = errors.Join(err, within(ctx, 10*time.Second, server.clean)) }()
-	d := &demo{opts: o, cfg: cfg, fake: fake, url: url, list: list, dealt: dealt, process: process, registry: registry, folder: folder}
-	d.people = newPeople(url, process.Ledger(), list, o.Scale)
-
-	partsCtx, stopParts := context.WithCancel(ctx)
-	defer stopParts()
-	group, workCtx := errgroup.WithContext(partsCtx)
-	group.Go(func() error { return process.Run(workCtx) })
-	group.Go(func() (err error) {
-		defer stopParts()
-		if err := d.work(workCtx); err != nil {
+	options := app.Options{Version: "demo", Log: o.Log, Registry: registry, FreshRedis: true}
+	err = r.Run(ctx, options, func(ctx context.Context, process *app.App) (err error) {
+		// Only now may there be keys, and a Redis to remove them from.
+		r.Cleanup("keys of the run", server.clean)
+		d := &demo{opts: o, rig: r, list: list, dealt: dealt, process: process, registry: registry}
+		d.users = traffic.New(traffic.Options{URL: r.URL, Project: project, Ledger: process.Ledger(), Scale: o.Scale})
+		if err := d.work(ctx); err != nil {
 			return err
 		}
-		summary, err = d.judge(workCtx)
+		summary, err = d.judge(ctx)
 		return err
 	})
-	if err := group.Wait(); err != nil {
+	if err != nil {
 		return Summary{}, err
 	}
 	summary.Seconds = math.Round(10*time.Since(began).Seconds()) / 10
-	return summary, ctx.Err()
-}
-
-// within calls f with a bounded context that outlives ctx.
-func within(ctx context.Context, bound time.Duration, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
-	defer cancel()
-	return f(ctx)
-}
-
-func settings(o Options, url string, server *redisServer, folder string) (config.Config, error) {
-	cfg := config.Default()
-	cfg.Google.Endpoint = config.URL(url)
-	cfg.Google.Projects = map[string]config.Project{project: {Prices: []string{o.Prices}}}
-	cfg.Redis = config.Redis{URL: config.URL(server.url), QueuePrefix: server.prefix, LedgerPrefix: server.prefix}
-	cfg.Store = config.Store{Path: filepath.Join(folder, "headroom.db"), Blobs: filepath.Join(folder, "blobs")}
-	cfg.Web.Listen = "127.0.0.1:0"
-	cfg.Scale = o.Scale
-	return cfg.Completed()
+	return summary, nil
 }
 
 // demo is a run that is under way.
 type demo struct {
 	opts     Options
-	cfg      config.Config
-	fake     *fakegoogle.Server
-	url      string
+	rig      *rig.Rig
 	list     *price.List
 	dealt    map[string]dealtMessage // by account and id
-	people   *people
+	users    *traffic.Traffic
 	process  *app.App
 	registry *prometheus.Registry
-	folder   string
 	jobs     []jobs.Job // as they ended
 }
 
-// work starts the backfills and the people, and waits until the backfills have
-// ended and people have done enough to tell how they fared.
+// work starts the backfills and interactive calls, and waits until the backfills
+// have ended and enough calls were made to tell how they fared.
 func (d *demo) work(ctx context.Context) error {
+	var ids []string
 	for _, email := range accounts {
-		if _, err := app.AddAccount(ctx, d.cfg, email, project, d.opts.Log); err != nil {
+		if err := d.rig.AddAccount(ctx, email, project, d.opts.Log); err != nil {
 			return err
 		}
 	}
 	for _, email := range accounts {
-		if _, err := app.StartBackfill(ctx, d.cfg, email, jobs.Filter{}, d.opts.Log); err != nil {
+		job, err := d.rig.StartBackfill(ctx, email, project, jobs.Filter{}, d.opts.Log)
+		if err != nil {
 			return err
 		}
+		ids = append(ids, job.ID)
 	}
 	enough := make(chan struct{})
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.people.run(groupCtx, enough) })
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.users.Click(ctx, enough, d.list, accounts) })
 	group.Go(func() error {
 		defer close(enough)
-		return d.watch(groupCtx)
+		return d.watch(ctx, ids)
 	})
 	return group.Wait()
 }
 
 // watch looks at the jobs until they have ended.
-func (d *demo) watch(ctx context.Context) error {
-	tick := time.NewTicker(100 * time.Millisecond)
+func (d *demo) watch(ctx context.Context, ids []string) (err error) {
+	d.jobs, err = rig.Follow(ctx, d.process.Store(), ids, lookEvery, func(_ time.Time, all []jobs.Job) error {
+		d.jobs = all
+		d.tell()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for {
-		var err error
-		if d.jobs, err = d.look(ctx); err != nil {
-			return err
-		}
-		ended := true
-		for _, j := range d.jobs {
-			ended = ended && j.State.Terminal()
-		}
-		figures := d.people.figures()
-		if d.opts.Watch != nil {
-			d.opts.Watch(Snapshot{Jobs: d.jobs, People: figures, Pages: "http://" + d.process.Addr().String(), Folder: d.folder})
-		}
-		if ended && figures.Calls >= minCalls {
-			return nil
-		}
+	for d.users.Figures().Calls < minCalls {
 		select {
 		case <-tick.C:
+			d.tell()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
-func (d *demo) look(ctx context.Context) ([]jobs.Job, error) {
-	all := make([]jobs.Job, len(accounts))
-	for i, email := range accounts {
-		j, err := d.process.Store().Job(ctx, jobs.BackfillID(email))
-		if err != nil {
-			return nil, err
-		}
-		all[i] = j
+// tell tells whoever watches how things stand.
+func (d *demo) tell() {
+	if d.opts.Watch != nil {
+		d.opts.Watch(Snapshot{Jobs: d.jobs, People: d.users.Figures(), Pages: "http://" + d.process.Addr().String(), Folder: d.rig.Folder})
 	}
-	return all, nil
 }

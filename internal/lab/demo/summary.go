@@ -88,7 +88,7 @@ func (s Summary) Broken() string {
 
 // judge compares what was stored with what was dealt, and asks the fake's meter.
 func (d *demo) judge(ctx context.Context) (Summary, error) {
-	report, figures := d.fake.Meter(), d.people.figures()
+	report, figures := d.rig.Fake.Meter(), d.users.Figures()
 	s := Summary{
 		Messages: len(d.dealt), RefusedByGoogle: report.Refused(), OverLimitWindows: report.OverLimit(),
 		InteractiveCalls: figures.Calls, InteractiveUnits: figures.Units, InteractiveDenied: figures.Denied,
@@ -96,7 +96,7 @@ func (d *demo) judge(ctx context.Context) (Summary, error) {
 		Prices: d.opts.Prices, Meter: d.opts.Meter, Scale: d.opts.Scale,
 	}
 	if d.opts.Keep {
-		s.Folder = d.folder
+		s.Folder = d.rig.Folder
 	}
 	for _, m := range d.dealt {
 		same, err := d.identical(ctx, m)
@@ -113,7 +113,8 @@ func (d *demo) judge(ctx context.Context) (Summary, error) {
 		s.ParseFailed += j.Progress.ParseFailed
 		s.Failed += j.Progress.Failed
 		s.Requeued += j.Requeued
-		all, between := d.people.units(j.Account, j.StartedAt, j.FinishedAt)
+		_, all := d.users.Spent(j.Account, time.Time{}, time.Now())
+		_, between := d.users.Spent(j.Account, j.StartedAt, j.FinishedAt)
 		spent := report.User(j.Account).UnitsAdmitted - all
 		s.enough = s.enough || float64(spent) > ceiling
 		u := utilization(spent, between, ceiling, j.FinishedAt.Sub(j.StartedAt), d.opts.Scale)

@@ -12,7 +12,6 @@ import (
 	"github.com/hibiken/asynq"
 	"golang.org/x/sync/errgroup"
 
-	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/localredis"
 	"headroom/jobs"
 )
@@ -27,27 +26,14 @@ type massacre struct {
 	figures                             *KillsFigures
 }
 
-func (m massacre) account(n int) string { return fmt.Sprintf("user-%d@example.com", n) }
-
 func (m massacre) measure(ctx context.Context, o Options) error {
-	fill := func(fake *fakegoogle.Server) error {
-		for n := range m.mailboxes {
-			if err := fake.Load(m.account(n), fmt.Sprintf("generate:%d", m.messages)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	accounts, fill := mailboxes(m.mailboxes, m.messages)
 	return m.run(ctx, o, fill, func(ctx context.Context, s *site) error {
-		var ids []string
-		for n := range m.mailboxes {
-			job, err := s.start(ctx, m.account(n), jobs.Filter{})
-			if err != nil {
-				return err
-			}
-			ids = append(ids, job.ID)
+		ids, err := s.startAll(ctx, accounts)
+		if err != nil {
+			return err
 		}
-		squad, err := newSquad(s.cfg, m.redisURL, m.folder)
+		squad, err := newSquad(s.Rig, m.redisURL)
 		if err != nil {
 			return err
 		}
@@ -121,7 +107,7 @@ func (w *progressWatch) look(all []jobs.Job) (stored int64) {
 
 // report compares the store with the mailboxes, and asks the fake and Asynq.
 func (m massacre) report(ctx context.Context, s *site, done []jobs.Job) error {
-	f, meter := m.figures, s.fake.Meter()
+	f, meter := m.figures, s.Fake.Meter()
 	f.Complete = true
 	for _, job := range done {
 		f.states = append(f.states, job.State)
@@ -141,7 +127,7 @@ func (m massacre) report(ctx context.Context, s *site, done []jobs.Job) error {
 // compare adds what the store has of a mailbox to the figures.
 func (m massacre) compare(ctx context.Context, s *site, account string) error {
 	want, store := map[string]string{}, s.process.Store()
-	for _, message := range s.fake.Mailbox(account).Messages() {
+	for _, message := range s.Fake.Mailbox(account).Messages() {
 		want[message.ID] = message.SHA256
 	}
 	for after := ""; ; {
@@ -203,7 +189,7 @@ func (m massacre) countArchived(s *site) error {
 		return fmt.Errorf("list the queues: %w", err)
 	}
 	for _, name := range queues {
-		if !strings.HasPrefix(name, s.cfg.Redis.QueuePrefix) {
+		if !strings.HasPrefix(name, s.Config.Redis.QueuePrefix) {
 			continue
 		}
 		info, err := inspector.GetQueueInfo(name)

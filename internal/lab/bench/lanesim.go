@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"headroom/internal/lab/traffic"
 	"headroom/quota"
 	"headroom/quota/price"
 )
@@ -55,9 +56,9 @@ func (t *laneTally) add(other laneTally) {
 type laneSim struct {
 	ledger  *quota.Ledger
 	api     string
-	now     time.Duration // like all moments here, since the load began
-	end     time.Duration // of the load; who waits then is still let in
-	coming  []demand      // in their order
+	now     time.Duration    // like all moments here, since the load began
+	end     time.Duration    // of the load; who waits then is still let in
+	coming  []traffic.Demand // in their order
 	waiting asks
 	planned int // orders asks of one moment
 	people  int // calls that are not admitted yet
@@ -90,7 +91,7 @@ func (a *asks) Pop() any {
 }
 
 // newLaneSim plans a load on keys that begin with prefix.
-func newLaneSim(rdb redis.UniversalClient, prefix string, mode laneMode, demands []demand, long time.Duration) (*laneSim, error) {
+func newLaneSim(rdb redis.UniversalClient, prefix string, mode laneMode, demands []traffic.Demand, long time.Duration) (*laneSim, error) {
 	list, err := listWith(laneLimit, 200*laneLimit)
 	if err != nil {
 		return nil, err
@@ -120,10 +121,10 @@ func (s *laneSim) plan(a ask) {
 
 // next returns who asks next, if anybody does.
 func (s *laneSim) next() (ask, bool) {
-	if len(s.coming) > 0 && (len(s.waiting) == 0 || s.coming[0].at <= s.waiting[0].at) {
+	if len(s.coming) > 0 && (len(s.waiting) == 0 || s.coming[0].At <= s.waiting[0].at) {
 		d := s.coming[0]
 		s.coming = s.coming[1:]
-		return ask{at: d.at, first: d.at, cost: d.cost, lane: quota.Interactive}, true
+		return ask{at: d.At, first: d.At, cost: d.Cost, lane: quota.Interactive}, true
 	}
 	if len(s.waiting) == 0 {
 		return ask{}, false

@@ -7,13 +7,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
-	"go.yaml.in/yaml/v3"
-
-	"headroom/config"
+	"headroom/internal/lab/rig"
 )
 
 // A squad is workers that are processes of their own, so that they can be killed.
@@ -29,21 +26,16 @@ type squad struct {
 	wanted map[*exec.Cmd]bool // to die
 }
 
-func newSquad(cfg config.Config, redisURL, folder string) (*squad, error) {
+func newSquad(r *rig.Rig, redisURL string) (*squad, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the command itself: %w", err)
 	}
-	cfg.Log.Level = "error"
-	text, err := yaml.Marshal(cfg) // but for what is secret in the URL
+	path, err := r.WriteSettings()
 	if err != nil {
-		return nil, fmt.Errorf("write the workers' settings: %w", err)
+		return nil, err
 	}
-	path := filepath.Join(folder, "headroom.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return nil, fmt.Errorf("write the workers' settings: %w", err)
-	}
-	return &squad{command: self, settings: path, environ: append(os.Environ(), "HEADROOM_REDIS_URL="+redisURL),
+	return &squad{command: self, settings: path, environ: append(os.Environ(), "HEADROOM_LOG_LEVEL=error", "HEADROOM_REDIS_URL="+redisURL),
 		wanted: map[*exec.Cmd]bool{}}, nil
 }
 

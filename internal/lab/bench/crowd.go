@@ -8,12 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"headroom/config"
-	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/meter"
+	"headroom/internal/lab/rig"
 	"headroom/jobs"
 )
 
@@ -55,85 +52,38 @@ func tenantOf(account string) string {
 // the clock.
 func (c crowd) ceiling() float64 { return 0.8 * float64(c.users*c.userLimit) / 60 * float64(c.scale) }
 
-func (c crowd) run(ctx context.Context, o Options, redisURL, folder string) (report CrowdReport, err error) {
-	fake, err := fakegoogle.New(fakegoogle.Options{Scale: c.scale, UserLimit: c.userLimit, ProjectLimit: c.users * c.userLimit})
-	if err != nil {
-		return CrowdReport{}, err
-	}
+func (c crowd) measure(ctx context.Context, o Options, redisURL string) (report CrowdReport, err error) {
 	large, small := c.accounts()
-	for _, account := range append(large, small...) {
-		messages := c.smallMessages
-		if tenantOf(account) == largeTenant {
-			messages = c.largeMessages
-		}
-		if err := fake.Load(account, fmt.Sprintf("generate:%d", messages)); err != nil {
-			return CrowdReport{}, err
-		}
+	set := siteSettings{scale: c.scale, limit: c.userLimit, projectLimit: c.users * c.userLimit, slice: c.slice, redisURL: redisURL}
+	fill := func(fake *fakegoogle.Server) error {
+		return errors.Join(load(fake, large, c.largeMessages), load(fake, small, c.smallMessages))
 	}
-	url, stopFake, err := fake.Listen("127.0.0.1:0")
-	if err != nil {
-		return CrowdReport{}, err
-	}
-	defer func() { err = errors.Join(err, stopFake(context.WithoutCancel(ctx))) }()
-	cfg, err := c.config(url, redisURL, folder)
-	if err != nil {
-		return CrowdReport{}, err
-	}
-	process, err := app.New(ctx, cfg, app.Options{Roles: []app.Role{app.RoleScheduler, app.RoleWorker}, Version: "bench", Log: o.Log, FreshRedis: true})
-	if err != nil {
-		return CrowdReport{}, err
-	}
-	runCtx, stop := context.WithCancel(ctx)
-	defer stop()
-	group, runCtx := errgroup.WithContext(runCtx)
-	group.Go(func() error { return process.Run(runCtx) })
-	group.Go(func() error {
-		defer stop()
-		w := &crowdWatch{crowd: c, options: o, process: process, fake: fake}
-		if err := w.start(runCtx, cfg, large); err != nil {
+	err = set.run(ctx, o, fill, func(ctx context.Context, s *site) error {
+		w := &crowdWatch{crowd: c, site: s}
+		if err := w.start(ctx, large); err != nil {
 			return err
 		}
-		if err := w.until(runCtx, func() bool { return time.Since(w.began) > c.later }); err != nil {
+		if err := w.until(ctx, func() bool { return time.Since(w.began) > c.later }); err != nil {
 			return err
 		}
-		w.came, w.before, w.grown = time.Now(), fake.Meter(), time.Now()
-		if err := w.start(runCtx, cfg, small); err != nil {
+		w.came, w.before, w.grown = time.Now(), s.Fake.Meter(), time.Now()
+		if err := w.start(ctx, small); err != nil {
 			return err
 		}
-		if err := w.until(runCtx, w.over); err != nil {
+		if err := w.until(ctx, w.over); err != nil {
 			return err
 		}
 		report = w.report()
 		return nil
 	})
-	if err := group.Wait(); err != nil {
-		return CrowdReport{}, err
-	}
-	return report, ctx.Err()
-}
-
-func (c crowd) config(url, redisURL, folder string) (config.Config, error) {
-	prefix := fmt.Sprintf("bench-%d-", time.Now().UnixNano())
-	cfg := config.Default()
-	cfg.Scale = c.scale
-	cfg.Google = config.Google{Endpoint: config.URL(url), Projects: map[string]config.Project{benchProject: {
-		Prices: []string{fakegoogle.DefaultPrices},
-		Limits: map[string]config.Limits{fakegoogle.DefaultPrices: {UserMinute: c.userLimit, ProjectMinute: c.users * c.userLimit}},
-	}}}
-	cfg.Redis = config.Redis{URL: config.URL(redisURL), QueuePrefix: prefix, LedgerPrefix: prefix}
-	cfg.Store = config.Store{Path: folder + "/headroom.db", Blobs: folder + "/blobs"}
-	cfg.Worker.Slice = c.slice
-	cfg.Sync.Interval = 0
-	return cfg.Completed()
+	return report, err
 }
 
 // crowdWatch looks at the jobs while a crowd is at work.
 type crowdWatch struct {
 	crowd
-	options Options
-	process *app.App
-	fake    *fakegoogle.Server
-	began   time.Time
+	*site
+	began time.Time
 
 	came   time.Time    // when the small tenants did
 	before meter.Report // what was spent then
@@ -148,9 +98,10 @@ type crowdWatch struct {
 	wrong   error
 }
 
-func (w *crowdWatch) start(ctx context.Context, cfg config.Config, accounts []string) error {
+// start starts backfills of accounts, as nearly at once as can be.
+func (w *crowdWatch) start(ctx context.Context, accounts []string) error {
 	for _, account := range accounts {
-		if _, err := app.AddAccount(ctx, cfg, account, benchProject, w.options.Log); err != nil {
+		if err := w.AddAccount(ctx, account, rig.Project, w.Log); err != nil {
 			return err
 		}
 	}
@@ -211,7 +162,7 @@ func (w *crowdWatch) look(all []jobs.Job) {
 	}
 	w.most = max(w.most, held)
 	messages = int64(w.largeBoxes*w.largeMessages + w.small*w.smallMessages)
-	w.options.progress(float64(stored)/float64(messages), "%d of %d messages of all tenants stored, %d places held", stored, messages, held)
+	w.progress(float64(stored)/float64(messages), "%d of %d messages of all tenants stored, %d places held", stored, messages, held)
 	if w.came.IsZero() || !w.first.IsZero() {
 		return
 	}
@@ -220,7 +171,7 @@ func (w *crowdWatch) look(all []jobs.Job) {
 	}
 	w.stalled = max(w.stalled, now.Sub(w.grown))
 	if done {
-		w.first, w.after = now, w.fake.Meter()
+		w.first, w.after = now, w.Fake.Meter()
 	}
 }
 
@@ -243,7 +194,7 @@ func (w *crowdWatch) report() CrowdReport {
 		Places: int(math.Ceil(1.2 * float64(w.users))), Messages: int64(w.largeBoxes*w.largeMessages + w.small*w.smallMessages),
 		Overlap: round(w.first.Sub(w.came).Seconds()), Stalled: round(w.stalled.Seconds()),
 	}
-	meter := w.fake.Meter()
+	meter := w.Fake.Meter()
 	r.Refused = meter.Refused()
 	equal := w.ceiling() / float64(r.Tenants)
 	for _, j := range w.jobs {
