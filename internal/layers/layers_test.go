@@ -46,7 +46,9 @@ var may = map[string][]string{
 	"internal/layers":         nil,
 	"internal/lenient":        nil,
 	"internal/lab/localredis": nil,
-	"internal/private":        nil, // knows modes, not what the files hold
+	"internal/lab/rig":        {"config", "internal/app", fake, "internal/lab/localredis", "jobs"}, // whole installations
+	"internal/lab/traffic":    {"quota", "quota/price"},                                            // interactive calls, through the ledger
+	"internal/private":        nil,                                                                 // knows modes, not what the files hold
 	"internal/push":           {"jobs"},
 	"internal/queueowner":     {"config", "internal/redisconn", "internal/store/sqlite", "jobs", "quota"}, // the store's id against that in Redis
 	"internal/redisconn":      {"config", "quota"},                                                        // the URL of the settings, and what the ledger asks of a Redis
@@ -149,6 +151,23 @@ func TestSomePackagesNeverMeet(t *testing.T) {
 			}
 			if other := pair[1-i]; slices.Contains(slices.Concat(p.Imports, p.TestImports, p.XTestImports), other) {
 				t.Errorf("%s imports %s", name, other)
+			}
+		}
+	}
+}
+
+// laboratory are what may import the laboratory: itself, and what stands around the
+// product. Tests of the product may, too.
+var laboratory = []string{"cmd/headroom", "internal/e2e", "internal/lab/"}
+
+func TestTheProductDoesNotNeedTheLaboratory(t *testing.T) {
+	for name, p := range ours(t) {
+		if slices.ContainsFunc(laboratory, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			continue
+		}
+		for _, other := range p.Imports {
+			if strings.HasPrefix(other, "internal/lab/") {
+				t.Errorf("%s is of the product and imports %s", name, other)
 			}
 		}
 	}
