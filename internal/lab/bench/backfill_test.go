@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/internal/lab/traffic"
-
 	"go.uber.org/zap"
+
+	"headroom/internal/lab/traffic"
 )
 
 // Small backfills beside people: a whole process, and the fake's own account.
