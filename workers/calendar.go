@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -17,307 +16,283 @@ const (
 	// calendarsAtOnce is how many calendars of one account are read side by side.
 	calendarsAtOnce = 4
 	// calendarFaults is how many calls in a row may fail, of whichever calendars,
-	// before it is taken for an outage and not for the calendars' own trouble.
+	// before that counts as an outage and not as the calendars' own fault.
 	calendarFaults = 5
 )
 
-// calendarRun is the part of a slice that reads calendars.
+// A calendarRun brings the account's list of calendars into step and then each calendar
+// by itself: one that cannot be read is marked, and the others continue.
 type calendarRun struct {
 	*slice
-	ctx, calls context.Context
-	changes    Calendar // in the slice's lane, for what has changed
-	whole      Calendar // in lane backfill, so that a first sync starves nobody
-	halted     chan struct{}
+	*stopper
+	access  *access  // of the account, which answers about single calendars may blame
+	changes Calendar // in the slice's lane, for what has changed
+	whole   Calendar // in lane backfill, so that a first sync starves nobody
 
-	mu     sync.Mutex // guards these, and the slice's progress
-	end    *ending    // the best reason to stop; nil: none yet
-	faults int        // in a row
+	mu         sync.Mutex // guards these
+	progressed bool       // something was read and written down
+	faults     int        // in a row
 }
 
-// syncCalendars brings the account's list of calendars into step and then each
-// calendar, by itself: one that cannot be read is marked, and the others go on.
-func (s *slice) syncCalendars(ctx, calls context.Context, account jobs.Account) ending {
-	if s.opts.Calendars == nil || s.opts.CalendarStore == nil {
-		return *breaks(errors.New("this worker does not sync calendars"))
+func newCalendarRun(s *slice) *calendarRun { return &calendarRun{slice: s, stopper: newStopper()} }
+
+func (c *calendarRun) run(ctx context.Context) result {
+	if c.opts.Calendars == nil || c.opts.CalendarStore == nil {
+		return failed(errors.New("this worker does not sync calendars"))
 	}
-	r := &calendarRun{slice: s, ctx: ctx, calls: calls, halted: make(chan struct{})}
-	for _, open := range []struct {
-		lane quota.Lane
-		to   *Calendar
-	}{{s.lane, &r.changes}, {quota.Backfill, &r.whole}} {
-		var err error
-		if *open.to, err = s.opts.Calendars.Calendar(calls, account, open.lane, inPlace); err != nil {
-			return *endingOfCall(ctx, calls, fmt.Errorf("open the calendars of %s: %w", account.Email, err), time.Now())
+	if r := c.open(ctx); r.stops() {
+		return r
+	}
+	r := c.sync(ctx)
+	c.progress = c.progress || c.progressed // all readers have ended
+	return r
+}
+
+// open opens the calendars in both lanes.
+func (c *calendarRun) open(ctx context.Context) result {
+	err := c.call(nil, func(ctx context.Context) (err error) {
+		if c.changes, err = c.opts.Calendars.Calendar(ctx, c.account, c.lane, inPlace); err != nil {
+			return err
 		}
-	}
-	r.access = newAccess(func(ctx context.Context) error {
-		return r.changes.Calendars(ctx, "", "", func(jobs.CalendarListPage) error { return nil })
+		c.whole, err = c.opts.Calendars.Calendar(ctx, c.account, quota.Backfill, inPlace)
+		return err
 	})
-	r.watch()
-	list, err := s.opts.CalendarStore.BeginCalendars(ctx, s.ref)
 	if err != nil {
-		return *breaks(err)
+		return c.resultOfCall(ctx, fmt.Errorf("open the calendars of %s: %w", c.account.Email, err))
+	}
+	c.access = newAccess(func(ctx context.Context) error {
+		return c.changes.Calendars(ctx, "", "", func(jobs.CalendarListPage) error { return nil })
+	})
+	return result{}
+}
+
+func (c *calendarRun) sync(ctx context.Context) result {
+	c.renewChannels(ctx)
+	list, err := c.opts.CalendarStore.BeginCalendars(ctx, c.ref)
+	if err != nil {
+		return failed(err)
 	}
 	if !list.Listed {
-		if end := r.readList(list); end != nil {
-			return *end
+		if r := c.readList(ctx, list); r.stops() {
+			return r
 		}
-		r.watch() // what is new on the list
+		c.renewChannels(ctx) // of what is new on the list
 	}
 	for {
-		all, err := s.opts.CalendarStore.RoundCalendars(ctx, s.ref)
+		all, err := c.opts.CalendarStore.RoundCalendars(ctx, c.ref)
 		if err != nil {
-			return *breaks(err)
+			return failed(err)
 		}
 		if len(all) == 0 {
 			break
 		}
-		if end := r.readAll(all); end != nil {
-			return *end
+		if r := c.readAll(ctx, all); r.stops() {
+			return r
 		}
 	}
-	if _, err := s.opts.CalendarStore.EndCalendars(ctx, s.ref); err != nil {
-		return *breaks(err)
+	if _, err := c.opts.CalendarStore.EndCalendars(ctx, c.ref); err != nil {
+		return failed(err)
 	}
-	return ending{how: ends, fin: jobs.Finish{State: jobs.Completed}}
-}
-
-// lane is where a stream's next call is made.
-func (r *calendarRun) lane(s jobs.Stream) Calendar {
-	if s.Whole() {
-		return r.whole
-	}
-	return r.changes
+	return endsAs(jobs.Completed, "")
 }
 
 // readList reads the list of calendars to its end. A list that must be left alone
 // does not keep the calendars that are known waiting.
-func (r *calendarRun) readList(list jobs.CalendarList) *ending {
-	for !list.Listed && list.Stream.Due(time.Now()) {
-		if r.stopping() {
-			return &ending{how: goesOn}
+func (c *calendarRun) readList(ctx context.Context, list jobs.CalendarList) result {
+	for !list.Listed && list.Stream.Due(c.now()) {
+		if c.stopping() {
+			return result{reason: timeUp}
 		}
 		token, page := list.Stream.Token(), list.Stream.PageToken
 		var next jobs.CalendarList
-		var failed error
-		err := r.call(r.calls, nil, func(ctx context.Context) error {
-			return r.changes.Calendars(ctx, token, page, func(p jobs.CalendarListPage) error {
-				next, failed = r.opts.CalendarStore.ApplyCalendarList(r.ctx, r.ref, p)
-				return failed
+		err := c.call(nil, func(call context.Context) error {
+			return c.changes.Calendars(call, token, page, func(p jobs.CalendarListPage) (err error) {
+				next, err = c.opts.CalendarStore.ApplyCalendarList(ctx, c.ref, p)
+				return storeFailed(err)
 			})
 		})
-		class := classOfCall(err)
-		switch {
-		case failed != nil:
-			return breaks(failed)
+		var storeErr error
+		switch class := classOf(err); {
+		case isStoreError(err):
+			return failed(err)
 		case err == nil:
-			r.progressed()
+			c.pageRead()
 		case class == jobs.ClassCursor && page != "":
-			next, failed = r.opts.CalendarStore.RestartCalendarList(r.ctx, r.ref)
+			next, storeErr = c.opts.CalendarStore.RestartCalendarList(ctx, c.ref)
 		case class == jobs.ClassExpired, class == jobs.ClassCursor:
-			r.log.Warn("the sync token of a list of calendars was refused; the list is read as a whole", logJob(r.job)...)
-			next, failed = r.opts.CalendarStore.ExpireCalendarList(r.ctx, r.ref)
+			c.log.Warn("the sync token of a list of calendars was refused; the list is read as a whole", c.logJob()...)
+			next, storeErr = c.opts.CalendarStore.ExpireCalendarList(ctx, c.ref)
 		default:
-			return endingOfCall(r.ctx, r.calls, fmt.Errorf("list the calendars of %s: %w", r.job.Account, err), time.Now())
+			return c.resultOfCall(ctx, fmt.Errorf("list the calendars of %s: %w", c.job.Account, err))
 		}
-		if failed != nil {
-			return breaks(failed)
+		if storeErr != nil {
+			return failed(storeErr)
 		}
 		list = next
 	}
-	return nil
+	return result{}
 }
 
 // readAll reads calendars in their order, a few at once, until all are done or
 // something is a reason to stop for all of them.
-func (r *calendarRun) readAll(all []jobs.Calendar) *ending {
+func (c *calendarRun) readAll(ctx context.Context, all []jobs.Calendar) result {
 	work := make(chan jobs.Calendar)
 	var readers sync.WaitGroup
 	for range min(calendarsAtOnce, len(all)) {
 		readers.Go(func() {
-			for c := range work {
-				r.guard(c)
+			for one := range work {
+				c.guard(ctx, one)
 			}
 		})
 	}
 feed:
-	for _, c := range all {
-		if r.stopping() {
-			r.halt(ending{how: goesOn})
+	for _, one := range all {
+		if c.stopping() {
+			c.stopper.stop(result{reason: timeUp})
 		}
 		select {
-		case <-r.halted:
+		case <-c.done:
 			break feed
-		case work <- c:
+		case work <- one:
 		}
 	}
 	close(work)
 	readers.Wait()
-	return r.end
+	return c.result()
 }
 
 // guard reads one calendar, and has a panic in it be the slice's failure.
-func (r *calendarRun) guard(c jobs.Calendar) {
+func (c *calendarRun) guard(ctx context.Context, one jobs.Calendar) {
 	defer func() {
-		if err := r.recovered(recover()); err != nil {
-			r.halt(*persists(err))
+		if err := c.recovered(recover()); err != nil {
+			c.stopper.stop(failedForGood(err))
 		}
 	}()
-	if end := r.read(c); end != nil {
-		r.halt(*end)
+	if r := c.read(ctx, one); r.stops() {
+		c.stopper.stop(r)
 	}
 }
 
-// halt has all readers stop after the page that they are at.
-func (r *calendarRun) halt(e ending) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.end == nil:
-		r.end = &e
-		close(r.halted)
-	case e.outranks(*r.end):
-		r.end = &e
-	}
+// pageRead notes that a page was read and written down.
+func (c *calendarRun) pageRead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.progressed, c.faults = true, 0
 }
 
-func (r *calendarRun) isHalted() bool {
-	select {
-	case <-r.halted:
-		return true
-	default:
-		return r.stopping()
-	}
+// oneTooMany counts a call that failed, and reports whether that is one too many.
+func (c *calendarRun) oneTooMany() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults++
+	return c.faults >= calendarFaults
 }
 
-// progressed notes that a page was read and written down.
-func (r *calendarRun) progressed() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.progress, r.faults = true, 0
-}
-
-// faulted notes a call that failed, and reports whether that is one too many.
-func (r *calendarRun) faulted() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.faults++
-	return r.faults >= calendarFaults
-}
-
-// read reads a calendar page by page until it is in step, or in trouble of its
-// own. It returns what is a reason to stop for all.
-func (r *calendarRun) read(c jobs.Calendar) *ending {
+// read reads a calendar page by page until it is in step, or cannot be read for a
+// reason of its own. It returns what is a reason to stop for all.
+func (c *calendarRun) read(ctx context.Context, one jobs.Calendar) result {
 	for {
-		if r.isHalted() {
-			return &ending{how: goesOn}
+		if c.stopped() || c.stopping() {
+			return result{reason: timeUp}
 		}
-		next, done, end := r.page(c)
-		if end != nil || done || !next.Stream.NextTry.IsZero() {
-			return end
+		next, done, r := c.readPage(ctx, one)
+		if r.stops() || done || !next.Stream.NextTry.IsZero() {
+			return r
 		}
-		c = next
+		one = next
 	}
 }
 
-// page makes one call for a calendar and writes down what it brings.
-func (r *calendarRun) page(c jobs.Calendar) (next jobs.Calendar, done bool, end *ending) {
-	token, page := c.Stream.Token(), c.Stream.PageToken
-	var failed error
-	err := r.call(r.calls, r.halted, func(ctx context.Context) error {
-		return r.lane(c.Stream).Events(ctx, c.ID, token, page, func(p jobs.EventPage) error {
-			next, failed = r.opts.CalendarStore.ApplyEvents(r.ctx, r.ref, c.ID, p)
-			if failed == nil {
-				r.countEvents(p)
+// readPage makes one call for a calendar and writes down what it brings.
+func (c *calendarRun) readPage(ctx context.Context, one jobs.Calendar) (next jobs.Calendar, done bool, r result) {
+	token, page, in := one.Stream.Token(), one.Stream.PageToken, c.changes
+	if one.Stream.Whole() {
+		in = c.whole
+	}
+	err := c.call(c.done, func(call context.Context) error {
+		return in.Events(call, one.ID, token, page, func(p jobs.EventPage) (err error) {
+			if next, err = c.opts.CalendarStore.ApplyEvents(ctx, c.ref, one.ID, p); err == nil {
+				c.countEvents(p)
 			}
-			return failed
+			return storeFailed(err)
 		})
 	})
 	switch {
-	case failed != nil:
-		return c, false, breaks(failed)
+	case isStoreError(err):
+		return one, false, failed(err)
 	case err != nil:
-		return r.trouble(c, err)
+		return c.markFailed(ctx, one, err)
 	}
-	r.progressed()
+	c.pageRead()
 	if next.State != jobs.CalendarSynced || next.Stream.PageToken != "" || next.Stream.Pages > 0 {
-		return next, false, nil
+		return next, false, result{}
 	}
-	r.countPass(c)
-	return next, true, nil
+	c.countPass(one)
+	return next, true, result{}
 }
 
-// trouble deals with a call for a calendar that failed.
-func (r *calendarRun) trouble(c jobs.Calendar, err error) (next jobs.Calendar, done bool, end *ending) {
+// markFailed deals with a call for a calendar that failed.
+func (c *calendarRun) markFailed(ctx context.Context, one jobs.Calendar, err error) (next jobs.Calendar, done bool, r result) {
 	if errors.Is(err, errNoTurn) {
-		return c, false, &ending{how: goesOn}
+		return one, false, result{reason: timeUp}
 	}
-	err = fmt.Errorf("events of a calendar of %s: %w", r.job.Account, err)
-	if r.ctx.Err() != nil || interrupted(r.calls) {
-		return c, false, endingOfCall(r.ctx, r.calls, err, time.Now())
+	err = fmt.Errorf("events of a calendar of %s: %w", c.job.Account, err)
+	if ctx.Err() != nil || c.calls.interrupted() {
+		return one, false, c.resultOfCall(ctx, err)
 	}
-	if end := r.endingOfItem(r.ctx, r.calls, err); end != nil {
-		return c, false, end
+	if r := c.access.resultOf(ctx, c.slice, err); r.stops() {
+		return one, false, r
 	}
-	store, reason, class := r.opts.CalendarStore, clip(err.Error()), classOfCall(err)
+	store, reason, class := c.opts.CalendarStore, clip(err.Error()), classOf(err)
 	state := jobs.CalendarFailing
-	var failed error
+	var storeErr error
 	switch {
-	case class == jobs.ClassCursor && c.Stream.PageToken != "":
-		next, failed = store.RestartCalendar(r.ctx, r.ref, c.ID, reason)
+	case class == jobs.ClassCursor && one.Stream.PageToken != "":
+		next, storeErr = store.RestartCalendar(ctx, c.ref, one.ID, reason)
 	case class == jobs.ClassExpired, class == jobs.ClassCursor:
 		state = jobs.CalendarExpired
-		r.log.Warn("the sync token of a calendar was refused; the calendar is read as a whole", logJob(r.job)...)
-		next, failed = store.ExpireCalendar(r.ctx, r.ref, c.ID, reason)
+		c.log.Warn("the sync token of a calendar was refused; the calendar is read as a whole", c.logJob()...)
+		next, storeErr = store.ExpireCalendar(ctx, c.ref, one.ID, reason)
 	case class == jobs.ClassGone, class == jobs.ClassForbidden, blames(err):
 		state = jobs.CalendarForbidden
 		if class == jobs.ClassGone {
 			state = jobs.CalendarMissing
 		}
 		done = true
-		next, failed = store.MarkCalendar(r.ctx, r.ref, c.ID, state, reason)
-	case r.faulted():
-		return c, false, breaks(err)
+		next, storeErr = store.MarkCalendar(ctx, c.ref, one.ID, state, reason)
+	case c.oneTooMany():
+		return one, false, failed(err)
 	default:
 		done = true
-		next, failed = store.MarkCalendar(r.ctx, r.ref, c.ID, state, reason)
+		next, storeErr = store.MarkCalendar(ctx, c.ref, one.ID, state, reason)
 	}
-	if failed != nil {
-		return c, false, breaks(failed)
+	if storeErr != nil {
+		return one, false, failed(storeErr)
 	}
-	r.metrics.troubles.WithLabelValues(string(state)).Inc()
+	c.metrics.troubles.WithLabelValues(string(state)).Inc()
 	if done || !next.Stream.NextTry.IsZero() {
-		r.log.Info("a calendar is left alone for now", append(logJob(r.job), zap.String("state", string(next.State)),
+		c.log.Info("a calendar is left alone for now", c.logJob(zap.String("state", string(next.State)),
 			zap.Time("until", next.Stream.NextTry))...)
 	}
-	return next, done, nil
+	return next, done, result{}
 }
 
-func (r *calendarRun) countEvents(p jobs.EventPage) {
+func (c *calendarRun) countEvents(p jobs.EventPage) {
 	var cancelled float64
 	for _, e := range p.Events {
 		if e.Cancelled() {
 			cancelled++
 		}
 	}
-	r.metrics.events.WithLabelValues("live").Add(float64(len(p.Events)) - cancelled)
-	r.metrics.events.WithLabelValues("cancelled").Add(cancelled)
+	c.metrics.events.WithLabelValues("live").Add(float64(len(p.Events)) - cancelled)
+	c.metrics.events.WithLabelValues("cancelled").Add(cancelled)
 }
 
-func (r *calendarRun) countPass(c jobs.Calendar) {
+func (c *calendarRun) countPass(one jobs.Calendar) {
 	pass := "changes"
-	if c.Stream.Whole() {
-		pass = string(c.Stream.Pass)
-		r.log.Info("a calendar was read as a whole", append(logJob(r.job), zap.String("pass", pass))...)
+	if one.Stream.Whole() {
+		pass = string(one.Stream.Pass)
+		c.log.Info("a calendar was read as a whole", c.logJob(zap.String("pass", pass))...)
 	}
-	r.metrics.passes.WithLabelValues(pass).Inc()
-}
-
-// classOfCall is what a call's error means for the work; "" if it is none of
-// Google's.
-func classOfCall(err error) jobs.Class {
-	if call, ok := errors.AsType[*jobs.CallError](err); ok {
-		return call.Class
-	}
-	return ""
+	c.metrics.passes.WithLabelValues(pass).Inc()
 }

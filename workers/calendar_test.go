@@ -237,7 +237,7 @@ func TestWhatStopsACalendarAndWhatTheAccount(t *testing.T) {
 				m := newMemDiary(10)
 				m.fault = row.fault
 				b := newCalendarRig(t, m)
-				var parked *ParkedError
+				var parked *RequeueError
 				for range 50 {
 					if b.store.job(b.ref.Job).State.Terminal() || parked != nil {
 						break

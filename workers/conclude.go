@@ -11,24 +11,23 @@ import (
 	"headroom/jobs"
 )
 
-// conclude writes down how the slice ended and says so to Asynq. The first
-// result is the outcome for the metrics, unless the caller has given a better
-// one.
-func (s *slice) conclude(ctx context.Context, end ending, outcome string) (string, error) {
-	end = s.hinted(s.orGiveUp(end))
-	name := map[how]string{goesOn: "continued", paused: "deferred", refused: "refused", broke: "backed-off", lost: "lost"}[end.how]
-	if end.how == ends {
-		name = string(end.fin.State)
+// conclude writes down how the slice ended and reports it to Asynq. The first result
+// is the outcome for the metrics, unless the caller has given a better one.
+func (s *slice) conclude(ctx context.Context, r result, outcome string) (string, error) {
+	r = s.withHint(s.orGiveUp(r))
+	name := map[stopReason]string{timeUp: "continued", deferred: "deferred", refused: "refused", broken: "backed-off", lost: "lost"}[r.reason]
+	if r.reason == finished {
+		name = string(r.finish.State)
 	}
 	if outcome == "" {
 		outcome = name
 	}
-	s.account(ctx)
-	err := s.write(ctx, end)
+	s.charge(ctx)
+	err := s.write(ctx, r)
 	if errors.Is(err, jobs.ErrStale) {
 		return "lost", nil
 	}
-	if _, parked := errors.AsType[*ParkedError](err); err != nil && !parked {
+	if err != nil && isFailure(err) {
 		return "error", err
 	}
 	if s.left != "" && !s.left.Live() {
@@ -37,41 +36,41 @@ func (s *slice) conclude(ctx context.Context, end ending, outcome string) (strin
 	return outcome, err
 }
 
-// account notes what the slice has spent. Nothing but the shares of others hangs
-// on it, so a slice that cannot is none the worse.
-func (s *slice) account(ctx context.Context) {
+// charge notes what the slice has spent. Only the shares of others depend on it, so a
+// slice that cannot note it is none the worse.
+func (s *slice) charge(ctx context.Context) {
 	units := s.spent.Take()
 	if units == 0 {
 		return
 	}
 	if err := s.opts.Store.Charge(ctx, s.ref, units); err != nil && !errors.Is(err, jobs.ErrStale) {
-		s.log.Warn("what a slice has spent was not noted", zap.String("job", s.job.ID), zap.Int64("units", units), zap.Error(err))
+		s.log.Warn("what a slice has spent was not noted", s.logJob(zap.Int64("units", units), zap.Error(err))...)
 	}
 }
 
-func (s *slice) write(ctx context.Context, end ending) error {
-	s.memory.set(s.job.ID, s.lasting)
-	switch end.how {
-	case goesOn:
-		return s.handOver(ctx)
-	case paused:
-		return s.park(ctx, jobs.Park{For: end.why, Until: end.until}, time.Until(end.until))
+func (s *slice) write(ctx context.Context, r result) error {
+	s.cache.set(s.job.ID, s.memo)
+	switch r.reason {
+	case timeUp:
+		return s.endSlice(ctx)
+	case deferred:
+		return s.wait(ctx, jobs.Park{For: r.why, Until: r.until})
 	case refused:
-		return s.waitForQuota(ctx, end)
-	case broke:
-		return s.backOff(ctx, end)
-	case ends:
-		return s.finish(ctx, end.fin)
+		return s.waitForQuota(ctx, r)
+	case broken:
+		return s.backOff(ctx, r)
+	case finished:
+		return s.finish(ctx, r.finish)
 	}
 	// Lost. If Asynq ended the run it has filed the task already, and the
 	// lease runs out by itself; if the store did, there is nothing to do.
-	s.log.Warn("slice lost", zap.String("job", s.job.ID), zap.Error(end.err))
+	s.log.Warn("slice lost", s.logJob(zap.Error(r.err))...)
 	return nil
 }
 
-// handOver ends the slice and enqueues its successor. Should the second step
-// fail, a rerun finds the slice done and makes up for it.
-func (s *slice) handOver(ctx context.Context) error {
+// endSlice ends the slice and enqueues its successor. If the second step fails, a
+// rerun finds the slice done and makes up for it.
+func (s *slice) endSlice(ctx context.Context) error {
 	job, err := s.opts.Store.EndSlice(ctx, s.ref)
 	if err != nil {
 		return fmt.Errorf("end slice %s: %w", s.ref.TaskID(), err)
@@ -89,51 +88,74 @@ func (s *slice) rests(job jobs.Job) bool {
 	if job.State.Live() {
 		return false
 	}
-	s.memory.forget(job.ID)
+	s.cache.forget(job.ID)
 	s.log.Info("job rests as asked", zap.String("job", job.ID), zap.String("state", string(job.State)))
 	return true
 }
 
-// waitForQuota parks a refused slice until the moment that was named, or for
-// twice as long as the time before when nothing was done in between: then others
-// were quicker, and the moment was not worth much. The end of a cool-down is, since
-// the ledger lets nobody in before it, and makes it longer each time by itself.
-func (s *slice) waitForQuota(ctx context.Context, end ending) error {
-	until, longest := end.until, maxBackoff/time.Duration(s.opts.Scale)
-	if end.label == ledgerLabel {
+// waitForQuota requeues a refused slice until the moment that was named, or for twice
+// as long as the time before when nothing was done in between: then others were
+// quicker, and the moment was not worth much. The end of a cooldown is, since the ledger
+// lets nobody in before it, and makes it longer each time by itself.
+func (s *slice) waitForQuota(ctx context.Context, r result) error {
+	until, longest := r.until, maxBackoff/time.Duration(s.opts.Scale)
+	if until.IsZero() {
+		until = s.now().Add(r.wait)
+	}
+	if r.label == ledgerLabel {
 		longest = ledgerBackoff
 	}
-	if !end.sure && !s.progress && s.job.Refusals > 0 {
-		until = until.Add(doubled(end.wait, s.job.Refusals, longest) - end.wait)
+	if !r.exact && !s.progress && s.job.Refusals > 0 {
+		until = until.Add(doubled(r.wait, s.job.Refusals, longest) - r.wait)
 	}
-	s.metrics.requeued.WithLabelValues(end.label).Inc()
-	if end.label == googleLabel && s.job.Refusals == 0 { // said once, however long it lasts
-		s.log.Warn("Google refuses calls for quota; the job waits and comes back by itself",
-			zap.String("job", s.job.ID), zap.String("for", end.why), zap.Time("until", until))
+	s.metrics.requeued.WithLabelValues(r.label).Inc()
+	if s.job.Refusals == 0 { // logged once, however long it lasts
+		switch r.label {
+		case googleLabel:
+			s.log.Warn("Google refuses calls for quota; the job waits and comes back by itself",
+				s.logJob(zap.String("for", r.why), zap.Time("until", until))...)
+		case diskLabel:
+			s.log.Error("the store's disk is full; the job waits and goes on once there is room",
+				s.logJob(zap.String("for", r.why))...)
+		}
 	}
-	if end.label == diskLabel && s.job.Refusals == 0 {
-		s.log.Error("the store's disk is full; the job waits and goes on once there is room",
-			zap.String("job", s.job.ID), zap.String("for", end.why))
-	}
-	return s.park(ctx, jobs.Park{For: end.why, Until: until, Refused: true}, time.Until(until))
+	return s.wait(ctx, jobs.Park{For: r.why, Until: until, Refused: true})
 }
 
 // orGiveUp turns a slice in which something broke into the end of its job when
 // that has happened too often with no progress between, unless it may pass.
-func (s *slice) orGiveUp(end ending) ending {
-	if end.how != broke {
-		return end
+func (s *slice) orGiveUp(r result) result {
+	if r.reason != broken {
+		return r
 	}
 	failures := s.failuresBefore()
-	state, over := jobs.GivesUp(end.err, failures, s.opts.FailureBudget)
+	state, over := jobs.GivesUp(r.err, failures, s.opts.FailureBudget)
 	if !over {
-		return end
+		return r
 	}
-	return ending{how: ends, fin: jobs.Finish{State: state, Error: fmt.Sprintf(
-		"gave up after %d failures in a row without progress, the last: %v", failures+1, end.err)}, mend: "mend the cause"}
+	end := endsAs(state, fmt.Sprintf("gave up after %d failures in a row without progress, the last: %v", failures+1, r.err))
+	end.hint = "mend the cause"
+	return end
 }
 
-// failuresBefore counts the failures since the last progress, this slice's aside.
+// withHint adds to a job's last error what is to be done, and how a job of its kind
+// is started again then.
+func (s *slice) withHint(r result) result {
+	if r.hint == "" {
+		return r
+	}
+	again := "start the backfill again"
+	switch s.job.Kind {
+	case jobs.MailSync:
+		again = "ask for the sync again with: headroom sync " + s.job.Account
+	case jobs.CalendarSync:
+		again = "ask for the sync again with: headroom calendar sync " + s.job.Account
+	}
+	r.finish.Error += "; " + r.hint + ", then " + again
+	return r
+}
+
+// failuresBefore counts the failures since the last progress, without this slice's.
 func (s *slice) failuresBefore() int {
 	if s.progress {
 		return 0
@@ -141,31 +163,37 @@ func (s *slice) failuresBefore() int {
 	return s.job.Failures
 }
 
-// backOff parks a slice in which something broke.
-func (s *slice) backOff(ctx context.Context, end ending) error {
+// backOff requeues a slice in which something broke.
+func (s *slice) backOff(ctx context.Context, r result) error {
 	failures := s.failuresBefore()
 	log := s.log.Warn
-	if failures > 0 && end.fades { // said before; the scheduler says how many jobs it keeps waiting
+	if failures > 0 && r.passes { // logged before; the scheduler says how many jobs it keeps waiting
 		log = s.log.Debug
 	}
-	log("slice failed", zap.String("job", s.job.ID), zap.Int("failures", failures+1), zap.Error(end.err))
-	wait := max(jobs.FaultWait(failures, s.opts.Scale), time.Until(end.until))
+	log("slice failed", s.logJob(zap.Int("failures", failures+1), zap.Error(r.err))...)
+	now := s.now()
+	until := now.Add(jobs.FaultWait(failures, s.opts.Scale))
+	if r.until.After(until) {
+		until = r.until
+	}
 	since := ""
 	if failures > 0 {
 		since = jobs.Since(s.job.FailingSince)
 	}
-	return s.park(ctx, jobs.Park{For: clip(end.why) + since, Until: time.Now().Add(wait), Failure: clip(end.err.Error())}, wait)
+	return s.wait(ctx, jobs.Park{For: clip(r.why) + since, Until: until, Failure: clip(r.err.Error())})
 }
 
-func (s *slice) park(ctx context.Context, p jobs.Park, wait time.Duration) error {
+// wait puts the job into the state waiting, and has its task requeued.
+func (s *slice) wait(ctx context.Context, p jobs.Park) error {
+	wait := p.Until.Sub(s.now())
 	job, err := s.opts.Store.Park(ctx, s.ref, p)
 	if err != nil {
-		return fmt.Errorf("park job %s, which waits for %s: %w", s.job.ID, p.For, err)
+		return fmt.Errorf("have job %s wait for %s: %w", s.job.ID, p.For, err)
 	}
 	if s.rests(job) || job.Admission == jobs.NotAdmitted {
 		return nil
 	}
-	return &ParkedError{Job: s.job.ID, For: p.For, Until: p.Until, Delay: max(wait, 0)}
+	return &RequeueError{Job: s.job.ID, For: p.For, Until: p.Until, Delay: max(wait, 0)}
 }
 
 func (s *slice) finish(ctx context.Context, f jobs.Finish) error {
@@ -184,7 +212,7 @@ func (s *slice) finish(ctx context.Context, f jobs.Finish) error {
 		s.log.Warn("the listing was far shorter than the profile promised", zap.String("job", job.ID),
 			zap.Int64("listed", job.Progress.Listed), zap.Int64("promised", job.Progress.Expected))
 	}
-	s.memory.forget(s.job.ID)
+	s.cache.forget(s.job.ID)
 	level := zap.InfoLevel
 	if job.State == jobs.Failed || job.State == jobs.Blocked { // someone should look
 		level = zap.ErrorLevel

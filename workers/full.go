@@ -9,44 +9,48 @@ import (
 )
 
 // attachmentWait is how long the call for an attachment may wait for quota in place.
-// Going back to the queue costs the call for its message again, so that is for
-// longer waits only.
+// To be requeued costs the call for its message again, so that is for longer waits
+// only.
 const attachmentWait = 20 * time.Second
 
 // fetchFull fetches a message in format full.
-func (s *slice) fetchFull(ctx, calls context.Context, id string) (fetched, error) {
-	f, err := s.box.Full(calls, id)
+func (m *mailRun) fetchFull(ctx context.Context, quit <-chan struct{}, id string) (fetched, error) {
+	var f jobs.Fetched
+	err := m.call(quit, func(ctx context.Context) (err error) {
+		f, err = m.box.Full(ctx, id)
+		return err
+	})
 	if err != nil {
 		return fetched{}, err
 	}
-	return s.keepFull(ctx, calls, f)
+	return m.storeFull(ctx, f)
 }
 
-// keepFull keeps a message in format full: Google's answer as it is, and the content
+// storeFull stores a message in format full: Google's answer as it is, and the content
 // of every attachment that the answer names, so that nothing is left at Google.
-func (s *slice) keepFull(ctx, calls context.Context, f jobs.Fetched) (fetched, error) {
-	if err := s.within(f, f.SizeEstimate); err != nil {
+func (m *mailRun) storeFull(ctx context.Context, f jobs.Fetched) (fetched, error) {
+	if err := m.checkFilter(f, f.SizeEstimate); err != nil {
 		return fetched{}, err
 	}
-	if s.oversize(f.SizeEstimate) {
-		return s.noted(f, 0)
+	if m.oversize(f.SizeEstimate) {
+		return m.metadataOf(f, 0)
 	}
-	message := s.rowOf(f.ID, f)
+	message := m.rowOf(f.ID, f)
 	message.Size, message.Subject, message.ParseStatus = f.SizeEstimate, f.Subject, jobs.Parsed
 	var err error
-	if message.Attachments, err = s.attachments(ctx, calls, f); err != nil {
+	if message.Attachments, err = m.attachments(ctx, f); err != nil {
 		return fetched{}, err
 	}
 	message.FullSize = int64(len(f.JSON))
-	if message.FullSHA256, err = s.storeBody(ctx, f.JSON); err != nil {
+	if message.FullSHA256, err = m.storeBody(ctx, f.JSON); err != nil {
 		return fetched{}, err
 	}
 	return fetched{outcome: jobs.ItemStored, message: message}, nil
 }
 
 // storeBody stores a body that is in memory.
-func (s *slice) storeBody(ctx context.Context, body []byte) (sum string, err error) {
-	w := s.opts.Blobs.Create(ctx)
+func (m *mailRun) storeBody(ctx context.Context, body []byte) (sum string, err error) {
+	w := m.opts.Blobs.Create(ctx)
 	defer w.Close()
 	if _, err := w.Write(body); err != nil {
 		return "", storeFailed(err)
@@ -58,11 +62,11 @@ func (s *slice) storeBody(ctx context.Context, body []byte) (sum string, err err
 // attachments returns the attachments of a message. It fetches those that no attempt
 // before has stored, and records each at once: its part stays the same, while Google
 // gives it another id with every answer.
-func (s *slice) attachments(ctx, calls context.Context, f jobs.Fetched) (all []jobs.Attachment, err error) {
+func (m *mailRun) attachments(ctx context.Context, f jobs.Fetched) (all []jobs.Attachment, err error) {
 	if len(f.Attachments) == 0 {
 		return nil, nil
 	}
-	stored, err := s.opts.Store.Attachments(ctx, s.job.Account, f.ID)
+	stored, err := m.opts.Store.Attachments(ctx, m.job.Account, f.ID)
 	if err != nil {
 		return nil, storeFailed(err)
 	}
@@ -76,14 +80,14 @@ func (s *slice) attachments(ctx, calls context.Context, f jobs.Fetched) (all []j
 			continue
 		}
 		if a.Content != nil { // it came with its message
-			a.SHA256, err = s.storeBody(ctx, a.Content)
+			a.SHA256, err = m.storeBody(ctx, a.Content)
 		} else {
-			a.Size, a.SHA256, err = s.fetchAttachment(ctx, calls, f.ID, a)
+			a.Size, a.SHA256, err = m.fetchAttachment(f.ID, a)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := s.opts.Store.SaveAttachment(ctx, s.ref, f.ID, a); err != nil {
+		if err := m.opts.Store.SaveAttachment(ctx, m.ref, f.ID, a); err != nil {
 			return nil, storeFailed(fmt.Errorf("attachment %s: %w", a.Part, err))
 		}
 		all = append(all, a)
@@ -92,11 +96,11 @@ func (s *slice) attachments(ctx, calls context.Context, f jobs.Fetched) (all []j
 }
 
 // fetchAttachment fetches the content of an attachment and stores it as it comes in.
-func (s *slice) fetchAttachment(ctx, calls context.Context, message string, a jobs.Attachment) (size int64, sum string, err error) {
-	err = s.call(calls, nil, func(calls context.Context) error {
-		w := s.opts.Blobs.Create(ctx)
+func (m *mailRun) fetchAttachment(message string, a jobs.Attachment) (size int64, sum string, err error) {
+	err = m.call(nil, func(ctx context.Context) error {
+		w := m.opts.Blobs.Create(ctx)
 		defer w.Close()
-		if size, err = s.patient.Attachment(calls, message, a, &intake{to: w}); err != nil {
+		if size, err = m.patient.Attachment(ctx, message, a, &intake{to: w}); err != nil {
 			return err
 		}
 		sum, err = w.Commit()

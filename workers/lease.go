@@ -61,7 +61,7 @@ func (s *slice) renew(ctx context.Context, held time.Time) (err error) {
 	lease := s.opts.Lease
 	tick := time.NewTicker(min(lease/3, askEvery))
 	defer tick.Stop()
-	expiry := time.NewTimer(time.Until(held.Add(lease)))
+	expiry := time.NewTimer(held.Add(lease).Sub(s.now()))
 	defer expiry.Stop()
 	last := errors.New("no attempt was made")
 	for {
@@ -72,7 +72,7 @@ func (s *slice) renew(ctx context.Context, held time.Time) (err error) {
 			return fmt.Errorf("lease of job %s could not be renewed in time: %w", s.job.ID, last)
 		case <-tick.C:
 		}
-		asked := time.Now()
+		asked := s.now()
 		attempt, cancel := context.WithDeadline(ctx, held.Add(lease))
 		var job jobs.Job
 		job, last = s.opts.Store.Renew(attempt, s.ref, lease)
@@ -83,7 +83,7 @@ func (s *slice) renew(ctx context.Context, held time.Time) (err error) {
 		switch {
 		case last == nil:
 			held = asked
-			expiry.Reset(time.Until(held.Add(lease)))
+			expiry.Reset(held.Add(lease).Sub(s.now()))
 		case errors.Is(last, jobs.ErrStale):
 			return last
 		}

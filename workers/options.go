@@ -34,15 +34,15 @@ type Options struct {
 	Calendars     Calendars
 	CalendarStore CalendarStore
 
-	// PricesFunc returns the price list of Gmail's that a Google Cloud project pays
-	// by, nil if none is known: then whole threads are never asked for. Nil knows
-	// none.
+	// PricesFunc returns the price list for Gmail of a Google Cloud project, nil if none
+	// is known: then whole threads are never asked for. If PricesFunc is nil, none is
+	// known.
 	PricesFunc func(project string) *price.List
-	// MaxMessageBytes is the largest raw message whose body is brought; 0: any. Of
-	// larger ones the metadata is.
+	// MaxMessageBytes is the largest raw message whose body is fetched; 0: any. Of
+	// larger messages only the metadata is.
 	MaxMessageBytes int64
 
-	Watching Watching // what Google is made to tell of
+	Watching Watching // what Google notifies us of
 
 	Concurrency   int           // slices of the backfill lane at once, most of them waiting; 200 if zero
 	InFlight      int           // messages of one account fetched at once; 7 if zero
@@ -59,6 +59,9 @@ type Options struct {
 	// ShutdownTimeout bounds how long Run takes to return after its context
 	// ended; 15s if zero. Slices that stop as asked need about a second.
 	ShutdownTimeout time.Duration
+
+	// NowFunc is the clock that rows and waits are compared with; time.Now if nil.
+	NowFunc func() time.Time
 
 	Log        *zap.Logger
 	Registerer prometheus.Registerer
@@ -119,6 +122,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.PricesFunc == nil {
 		o.PricesFunc = func(string) *price.List { return nil }
+	}
+	if o.NowFunc == nil {
+		o.NowFunc = time.Now
 	}
 	o.Concurrency = cmp.Or(o.Concurrency, 200)
 	o.InFlight = cmp.Or(o.InFlight, 7)

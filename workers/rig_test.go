@@ -61,7 +61,7 @@ func newRig(t *testing.T, box *memMailbox, change ...func(*Options)) *rig {
 	}
 	o, _ = o.withDefaults() // without Redis, which a handler does not use
 	b.handler = &handler{opts: o, lane: quota.Backfill, queue: b.queue, drain: b.stop,
-		memory: newMemory(), metrics: newMetrics(o.Registerer), log: o.Log}
+		cache: newJobCache(), metrics: newMetrics(o.Registerer), log: o.Log}
 	return b
 }
 
@@ -77,12 +77,12 @@ func (b *rig) slice(ref jobs.TaskRef) error {
 }
 
 // mustPark runs one task that must park, and returns why.
-func (b *rig) mustPark(ref jobs.TaskRef) *ParkedError {
+func (b *rig) mustPark(ref jobs.TaskRef) *RequeueError {
 	b.t.Helper()
 	err := b.slice(ref)
-	parked, ok := err.(*ParkedError)
+	parked, ok := err.(*RequeueError)
 	if !ok {
-		b.t.Fatalf("slice %s = %v, want a *ParkedError; row: %+v", ref.TaskID(), err, b.store.job(ref.Job))
+		b.t.Fatalf("slice %s = %v, want a *RequeueError; row: %+v", ref.TaskID(), err, b.store.job(ref.Job))
 	}
 	return parked
 }
@@ -96,8 +96,8 @@ func (b *rig) toEnd() jobs.Job {
 			return row
 		}
 		err := b.slice(row.Ref())
-		if parked, ok := err.(*ParkedError); ok {
-			<-time.After(parkDelay(time.Until(parked.Until)))
+		if parked, ok := err.(*RequeueError); ok {
+			<-time.After(requeueDelay(time.Until(parked.Until)))
 		} else if err != nil {
 			b.t.Fatalf("slice %s: %v", row.Ref().TaskID(), err)
 		}

@@ -24,51 +24,48 @@ type handler struct {
 	lane    quota.Lane
 	queue   successors
 	drain   <-chan struct{} // closed when slices should stop
-	memory  *memory
+	cache   *jobCache
 	metrics *metrics
 	log     *zap.Logger
 }
 
-// slice is one run of one task, from its claim on. Its fields belong to the
-// goroutine that runs the slice, unless that has lent them to another.
+func (h *handler) now() time.Time { return h.opts.NowFunc() }
+
+// A slice is one run of one task, from its claim on: what runs of all kinds of jobs
+// need. Its fields belong to the goroutine that runs the slice. Others only read job,
+// ref and account, call Google and the store, and ask whether the slice is stopping.
 type slice struct {
 	*handler
-	job      jobs.Job // the row as last returned
-	ref      jobs.TaskRef
-	user     jobs.Account
-	box      Mailbox
-	patient  Mailbox   // the same, for calls that may wait longer in place
-	threads  int       // get a thread from so many of its messages on; 0: never
-	over     time.Time // when to start no more work
-	progress bool      // something was committed
-	lasting  recollection
-	unlisted *ending // why the listing did not end; what it brought is fetched first
-	spent    quota.Tally
-	left     jobs.State // the state that the slice has left the job in; "": not yet, or lost
+	job       jobs.Job // the row as last returned
+	ref       jobs.TaskRef
+	account   jobs.Account
+	workUntil time.Time // when to start no more work
+	progress  bool      // something was committed
+	memo      jobMemo
+	spent     quota.Tally
+	left      jobs.State // the state that the slice has left the job in; "": not yet, or lost
 
 	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
 	stop  func()          // may be called any number of times
+	calls callWindow
+}
 
-	access *access // of the account, which answers about single items may blame
-
-	labels  []jobs.Label    // of the mailbox, once they were asked for
-	changed bool            // the history that this slice has read is not empty
-	asked   map[string]bool // pages that live sync has asked for
-
-	snapshot jobs.Snapshot // of the whole mailbox, which a sync reads besides
+// A run is the work of a slice on one kind of job.
+type run interface {
+	run(ctx context.Context) result
 }
 
 // ProcessTask runs the slice that the task names. It returns nil when the task
-// is done with, a [*ParkedError] when it should run again later, and another
+// is done with, a [*RequeueError] when it should run again later, and another
 // error when not even that could be written down.
 func (h *handler) ProcessTask(ctx context.Context, t *asynq.Task) (err error) {
-	started, outcome := time.Now(), "error"
+	started, outcome := h.now(), "error"
 	defer func() {
 		if p := h.recovered(recover()); p != nil {
 			err = p
 		}
 		h.metrics.slices.WithLabelValues(string(h.lane), outcome).Inc()
-		h.metrics.sliceSeconds.WithLabelValues(string(h.lane)).Observe(time.Since(started).Seconds())
+		h.metrics.sliceSeconds.WithLabelValues(string(h.lane)).Observe(h.now().Sub(started).Seconds())
 	}()
 
 	ref, err := jobs.ParseTask(t)
@@ -77,18 +74,18 @@ func (h *handler) ProcessTask(ctx context.Context, t *asynq.Task) (err error) {
 		outcome = "malformed"
 		return nil
 	}
-	outcome, err = h.run(ctx, ref)
+	outcome, err = h.runSlice(ctx, ref)
 	return err
 }
 
-// run claims the job, works, and concludes. It returns the slice's outcome for
+// runSlice claims the job, works, and concludes. It returns the slice's outcome for
 // the metrics.
-func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
-	asked := time.Now()
+func (h *handler) runSlice(ctx context.Context, ref jobs.TaskRef) (string, error) {
+	asked := h.now()
 	job, err := h.opts.Store.Claim(ctx, ref, h.opts.Lease)
 	switch {
 	case errors.Is(err, jobs.ErrStale), errors.Is(err, jobs.ErrNotFound):
-		h.memory.forget(ref.Job)
+		h.cache.forget(ref.Job)
 		return "stale", nil
 	case errors.Is(err, jobs.ErrSliceDone):
 		next := ref.Next()
@@ -105,93 +102,75 @@ func (h *handler) run(ctx context.Context, ref jobs.TaskRef) (string, error) {
 		return "error", fmt.Errorf("claim slice %s: %w", ref.TaskID(), err)
 	}
 
-	claimed := granted(job, h.opts.Lease, asked, time.Now())
+	claimed := granted(job, h.opts.Lease, asked, h.now())
 	s := &slice{
 		handler: h, job: job, ref: job.Ref(),
-		over: h.end(ctx, claimed), lasting: h.memory.get(job.ID),
+		workUntil: h.workEnd(ctx, claimed), memo: h.cache.get(job.ID),
 	}
 	defer s.listen()()
 	if s.ref.Epoch != ref.Epoch {
 		// The row was taken over from a run that died. This task's id belongs
 		// to the old epoch, so the work goes on under a task of the new one.
 		h.log.Info("take over a job", zap.String("job", job.ID), zap.Int64("epoch", s.ref.Epoch))
-		return s.conclude(ctx, ending{how: goesOn}, "taken-over")
+		return s.conclude(ctx, result{reason: timeUp}, "taken-over")
 	}
 
 	leased, release := s.keepLease(ctx, claimed)
-	end := s.work(leased)
+	r := s.work(leased)
 	if leased.Err() != nil {
-		end = ending{how: lost, err: context.Cause(leased)}
+		r = lostFor(leased)
 	}
 	release() // first: a renewal after the last write would be refused as stale
-	return s.conclude(ctx, end, "")
+	return s.conclude(ctx, r, "")
 }
 
-// heldUntil parks a task whose job another run still holds: it comes back when
+// heldUntil requeues a task whose job another run still holds: it comes back when
 // that run's lease ends, to take over or to find the slice done.
 func (h *handler) heldUntil(ref jobs.TaskRef, job jobs.Job) error {
 	until := job.LeaseUntil
-	if latest := time.Now().Add(h.opts.Lease); until.IsZero() || until.After(latest) {
+	if latest := h.now().Add(h.opts.Lease); until.IsZero() || until.After(latest) {
 		until = latest
 	}
-	return &ParkedError{Job: ref.Job, For: "the lease of another run", Until: until, Delay: time.Until(until)}
+	return &RequeueError{Job: ref.Job, For: "the lease of another run", Until: until, Delay: until.Sub(h.now())}
 }
 
-// work does the slice's work and says how it ended. A panic in it is a failure
-// of the job's.
-func (s *slice) work(ctx context.Context) (end ending) {
+// work does the slice's work and returns why it ended. A panic in it is a failure
+// of the job.
+func (s *slice) work(ctx context.Context) (r result) {
 	defer func() {
 		if p := s.recovered(recover()); p != nil {
-			end = *persists(p)
+			r = failedForGood(p)
 		}
 	}()
-	list := s.list
-	switch s.job.Kind {
-	case jobs.MailBackfill:
-	case jobs.MailSync:
-		list = s.sync
-	case jobs.CalendarSync:
-	default:
-		return *persists(fmt.Errorf("job %s is of kind %q, which this version of the worker does not know", s.job.ID, s.job.Kind))
-	}
 	account, err := s.opts.Store.Account(ctx, s.job.Account)
 	if errors.Is(err, jobs.ErrNotFound) {
-		end := blocks(fmt.Errorf("account %s of job %s: %w", s.job.Account, s.job.ID, err))
-		end.mend = "add it"
-		return *end
+		r := blocked(fmt.Errorf("account %s of job %s: %w", s.job.Account, s.job.ID, err))
+		r.hint = "add it"
+		return r
 	}
 	if err != nil {
-		return *breaks(fmt.Errorf("account %s of job %s: %w", s.job.Account, s.job.ID, err))
+		return failed(fmt.Errorf("account %s of job %s: %w", s.job.Account, s.job.ID, err))
 	}
-	s.user = account
-	calls, done := s.callContext(ctx)
-	defer done()
-	calls = quota.WithTally(calls, &s.spent)
-	if s.job.Kind == jobs.CalendarSync {
-		return s.syncCalendars(ctx, calls, account)
+	s.account = account
+	s.openCalls(quota.WithTally(ctx, &s.spent))
+	defer s.calls.close()
+	var work run
+	switch s.job.Kind {
+	case jobs.MailBackfill:
+		work = newBackfillRun(s)
+	case jobs.MailSync:
+		work = newSyncRun(s)
+	case jobs.CalendarSync:
+		work = newCalendarRun(s)
+	default:
+		return failedForGood(fmt.Errorf("job %s is of kind %q, which this version of the worker does not know", s.job.ID, s.job.Kind))
 	}
-	s.box, err = s.opts.Google.Mailbox(calls, account, s.lane, inPlace)
-	if err != nil {
-		return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())
-	}
-	if s.job.Filter.Bodies() == jobs.FormatFull {
-		if s.patient, err = s.opts.Google.Mailbox(calls, account, s.lane, attachmentWait); err != nil {
-			return *endingOfCall(ctx, calls, fmt.Errorf("open mailbox %s: %w", account.Email, err), time.Now())
-		}
-	}
-	s.access = newAccess(func(ctx context.Context) error { _, err := s.box.Profile(ctx); return err })
-	s.threads = ThreadsFrom(s.opts.PricesFunc(account.Project), s.job.Filter.Format)
-	// Each slice of a sync begins with the history: what it has to fetch may have
-	// been deleted, and reading the whole mailbox takes many slices.
-	if s.job.ListsOn() || s.job.Kind == jobs.MailSync {
-		if end := list(ctx, calls); end != nil && end != s.unlisted {
-			return *end
-		}
-		if s.job.Kind == jobs.MailSync { // however long the history took, what it left has a slice's time
-			s.over = s.end(ctx, time.Now())
-		}
-	}
-	return s.fetch(ctx, calls)
+	return work.run(ctx)
+}
+
+// logJob is what every line of the log says of the slice.
+func (s *slice) logJob(more ...zap.Field) []zap.Field {
+	return append([]zap.Field{zap.String("job", s.job.ID)}, more...)
 }
 
 // recovered turns what recover returned into an error, logged and counted.

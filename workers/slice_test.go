@@ -125,7 +125,7 @@ func TestEveryTaskDeliveredTwiceCountsOnce(t *testing.T) {
 			var twice sync.WaitGroup
 			for range 2 {
 				twice.Go(func() {
-					if _, parked := errors.AsType[*ParkedError](b.slice(row.Ref())); parked {
+					if _, parked := errors.AsType[*RequeueError](b.slice(row.Ref())); parked {
 						<-time.After(2 * time.Second)
 					}
 				})
@@ -369,7 +369,7 @@ func TestAPanicIsAFailureAndHarmsNobody(t *testing.T) {
 						t.Fatalf("slice = %v, want it lost", err)
 					}
 				default:
-					parked, ok := err.(*ParkedError)
+					parked, ok := err.(*RequeueError)
 					if !ok || !strings.Contains(parked.For, "boom at "+where) {
 						t.Fatalf("slice = %v, want it parked for the panic", err)
 					}
@@ -496,8 +496,8 @@ func TestWhatAJobWaitsOut(t *testing.T) {
 				b.mustPark(b.ref)
 				for time.Since(began) < 2*time.Hour {
 					ref := b.store.job(b.ref.Job).Ref()
-					if parked, ok := b.slice(ref).(*ParkedError); ok {
-						<-time.After(parkDelay(time.Until(parked.Until)))
+					if parked, ok := b.slice(ref).(*RequeueError); ok {
+						<-time.After(requeueDelay(time.Until(parked.Until)))
 					}
 				}
 				row := b.store.job(b.ref.Job)
@@ -518,7 +518,7 @@ func TestWhatAJobWaitsOut(t *testing.T) {
 
 // What a job says is to be done fits its kind.
 func TestHintsNameHowTheJobIsStartedAgain(t *testing.T) {
-	broken := persistent{errors.New("broken")}
+	broken := persistentError{errors.New("broken")}
 	for _, tt := range []struct {
 		name  string
 		email string

@@ -49,78 +49,78 @@ const maxThread = 500
 // that costs less.
 func (p *pass) group(ctx context.Context, item jobs.Item) ([]jobs.Item, error) {
 	alone := []jobs.Item{item}
-	if p.threads == 0 || item.Thread == "" || item.Noted || item.Attempts > 0 || p.oversize(item.Size) {
+	if p.m.threads == 0 || item.Thread == "" || item.Noted || item.Attempts > 0 || p.m.oversize(item.Size) {
 		return alone, nil
 	}
-	all, err := p.opts.Store.ThreadItems(ctx, p.ref, item.Thread, maxThread)
+	all, err := p.m.opts.Store.ThreadItems(ctx, p.m.ref, item.Thread, maxThread)
 	if err != nil {
 		return nil, err
 	}
 	var group []jobs.Item
 	for _, other := range all {
-		// Of one that is too large nothing is asked for; one that was handed out
+		// A message that is too large is not asked for, and one that was handed out
 		// is under way.
-		if other.ID == item.ID || !p.oversize(other.Size) && !p.taken[other.ID] {
+		if other.ID == item.ID || !p.m.oversize(other.Size) && !p.taken[other.ID] {
 			group = append(group, other)
 		}
 	}
-	if len(group) < p.threads {
+	if len(group) < p.m.threads {
 		return alone, nil
 	}
 	return group, nil
 }
 
-// handleThread fetches the items of one thread. Those that the thread turns out not
-// to have, or all if it cannot be had, are fetched by themselves.
-func (p *pass) handleThread(ctx, calls context.Context, group []jobs.Item) {
-	found, end := p.fetchThread(ctx, calls, p.halted, group[0].Thread)
-	if end != nil {
-		p.halt(*end)
+// fetchThread fetches the items of one thread. Items that the thread turns out not to
+// have, or all if it cannot be fetched, are fetched by themselves.
+func (p *pass) fetchThread(ctx context.Context, group []jobs.Item) {
+	messages, r := p.m.thread(ctx, p.done, group[0].Thread)
+	if r.stops() {
+		p.stop(r)
 		return
 	}
 	for _, item := range group {
-		f, ok := found[item.ID]
+		f, ok := messages[item.ID]
 		if !ok {
-			p.handle(ctx, calls, item)
-		} else if len(f.Attachments) == 0 || !p.isHalted() {
-			p.emit(p.keep(ctx, calls, item, f))
+			p.fetchOne(ctx, item)
+		} else if len(f.Attachments) == 0 || !p.stopped() {
+			p.emit(p.m.storeFetched(ctx, item, f))
 		}
 	}
 }
 
-// fetchThread gets a thread. It returns nothing when that cannot be had, or when the
-// call was not made.
-func (s *slice) fetchThread(ctx, calls context.Context, quit <-chan struct{}, thread string) (map[string]jobs.Fetched, *ending) {
-	s.metrics.inFlight.Inc()
-	defer s.metrics.inFlight.Dec()
+// thread fetches a thread. It returns no messages when that cannot be done, or when
+// the call was not made.
+func (m *mailRun) thread(ctx context.Context, quit <-chan struct{}, id string) (map[string]jobs.Fetched, result) {
+	m.metrics.inFlight.Inc()
+	defer m.metrics.inFlight.Dec()
 	var all []jobs.Fetched
-	err := s.call(calls, quit, func(ctx context.Context) (err error) {
-		all, err = s.box.Thread(ctx, thread, s.job.Filter.Format)
+	err := m.call(quit, func(ctx context.Context) (err error) {
+		all, err = m.box.Thread(ctx, id, m.job.Filter.Format)
 		return err
 	})
 	switch {
 	case ctx.Err() != nil:
-		return nil, &ending{how: lost, err: context.Cause(ctx)}
-	case errors.Is(err, errNoTurn), err != nil && interrupted(calls):
-		return nil, nil
+		return nil, lostFor(ctx)
+	case errors.Is(err, errNoTurn), err != nil && m.calls.interrupted():
+		return nil, result{}
 	case err != nil:
-		return nil, s.endingOfItem(ctx, calls, err)
+		return nil, m.access.resultOf(ctx, m.slice, err)
 	}
-	found := map[string]jobs.Fetched{}
+	messages := map[string]jobs.Fetched{}
 	for _, f := range all {
-		found[f.ID] = f
+		messages[f.ID] = f
 	}
-	return found, nil
+	return messages, result{}
 }
 
-// keep is what becomes of an item that came with its thread.
-func (s *slice) keep(ctx, calls context.Context, item jobs.Item, f jobs.Fetched) (*outcome, *ending) {
-	var g fetched
+// storeFetched stores an item that came with its thread, and returns its outcome.
+func (m *mailRun) storeFetched(ctx context.Context, item jobs.Item, f jobs.Fetched) (*outcome, result) {
+	var got fetched
 	var err error
-	if s.job.Filter.Format == jobs.FormatFull {
-		g, err = s.keepFull(ctx, calls, f)
+	if m.job.Filter.Format == jobs.FormatFull {
+		got, err = m.storeFull(ctx, f)
 	} else {
-		g, err = s.noted(f, 0)
+		got, err = m.metadataOf(f, 0)
 	}
-	return s.becomes(ctx, calls, item, g, err)
+	return m.outcomeOf(ctx, item, got, err)
 }

@@ -18,70 +18,31 @@ import (
 	"headroom/quota"
 )
 
-// WatchStore keeps what Google is to tell of. Its methods are fenced as those of
-// [Store] are.
-type WatchStore interface {
-	// WatchDue reports whether a watch is to be made or renewed now.
-	WatchDue(ctx context.Context, k jobs.WatchKey) (bool, error)
-	// Renewed notes that it was, for how long it lasts, and when to renew it.
-	Renewed(ctx context.Context, ref jobs.TaskRef, k jobs.WatchKey, life, renew time.Duration) error
-	// RenewalFailed notes that it could not be, and, of a call that was not let
-	// through, how long to wait.
-	RenewalFailed(ctx context.Context, ref jobs.TaskRef, k jobs.WatchKey, what string, wait time.Duration) error
-
-	// DueChannels lists what is to be watched of an account's calendars now.
-	DueChannels(ctx context.Context, account string) ([]jobs.WatchKey, error)
-	// AddChannel notes a channel before Google is asked for it, and ChannelMade
-	// that it is there: the one before it is to be stopped then.
-	AddChannel(ctx context.Context, ref jobs.TaskRef, c jobs.Channel) error
-	ChannelMade(ctx context.Context, ref jobs.TaskRef, c jobs.Channel, life, renew time.Duration) error
-	// StoppableChannels lists channels to be stopped, and DropChannel forgets one
-	// that is no more.
-	StoppableChannels(ctx context.Context, account string) ([]jobs.Channel, error)
-	DropChannel(ctx context.Context, ref jobs.TaskRef, id string) error
-}
-
-// Watching says what Google is made to tell of. The zero value: of nothing.
+// Watching says of which changes Google notifies us. The zero value: of none.
 type Watching struct {
 	Store   WatchStore // required with Topic or Address
-	Topic   string     // of Pub/Sub, for changes of mailboxes; "": not told of
-	Address string     // URL for changes of calendars; "": not told of
+	Topic   string     // of Pub/Sub, for changes of mailboxes; "": no notifications
+	Address string     // URL for changes of calendars; "": no notifications
 	Shown   string     // Address as it may be printed; "": as it is
 }
 
-// hide keeps the credentials of the address out of an error of Google's, which quotes
-// what it does not like.
-func (w Watching) hide(err error) error {
+// redact keeps the credentials of the address out of an error of Google's, which quotes
+// what it refuses.
+func (w Watching) redact(err error) error {
 	if err == nil || w.Shown == "" || w.Shown == w.Address {
 		return err
 	}
-	return &hiddenError{strings.ReplaceAll(err.Error(), w.Address, w.Shown), err}
+	return &redactedError{strings.ReplaceAll(err.Error(), w.Address, w.Shown), err}
 }
 
-// A hiddenError is an error with another text.
-type hiddenError struct {
+// A redactedError is an error with another text.
+type redactedError struct {
 	text string
 	err  error
 }
 
-func (e *hiddenError) Error() string { return e.text }
-func (e *hiddenError) Unwrap() error { return e.err }
-
-// A MailWatcher is a [Mailbox] that can be watched.
-type MailWatcher interface {
-	// Watch makes Google tell a topic of changes until the moment that it returns.
-	Watch(ctx context.Context, topic string) (until time.Time, err error)
-}
-
-// A CalendarWatcher is a [Calendar] that can be watched.
-type CalendarWatcher interface {
-	// WatchCalendar makes Google tell an address of changes of a calendar, or,
-	// for an empty id, of the list, until the moment that it returns. Made is
-	// false when it is sure that there is no such channel.
-	WatchCalendar(ctx context.Context, calendar, id, token, address string) (resource string, until time.Time, made bool, err error)
-	// StopChannel ends a channel; one that is not there is no error.
-	StopChannel(ctx context.Context, id, resource string) error
-}
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
 
 // Bounds of when a watch is renewed.
 const (
@@ -110,38 +71,37 @@ func renewal(kind jobs.WatchKind, life time.Duration) time.Duration {
 	return max(wait, leastRenewal)
 }
 
-// watchMail makes or renews the watch of the slice's mailbox when that is due. It
-// comes before the history is read, so that no change falls between the two. A sync
-// does without where it fails: the next looks again.
-func (s *slice) watchMail(ctx, calls context.Context) {
-	box, able := s.box.(MailWatcher)
-	if s.opts.Watching.Topic == "" || !able || s.stopping() {
+// renewWatch makes or renews the watch of the slice's mailbox when that is due. It
+// comes before the history is read, so that no change falls between the two. If it
+// fails, the sync continues, and the next one tries again.
+func (y *syncRun) renewWatch(ctx context.Context) {
+	box, able := y.box.(MailWatcher)
+	if y.opts.Watching.Topic == "" || !able || y.stopping() {
 		return
 	}
-	k := jobs.WatchKey{Account: s.job.Account, Kind: jobs.WatchMail}
-	if due, err := s.opts.Watching.Store.WatchDue(ctx, k); err != nil || !due {
-		s.watchTrouble(k, err)
+	k := jobs.WatchKey{Account: y.job.Account, Kind: jobs.WatchMail}
+	if due, err := y.opts.Watching.Store.WatchDue(ctx, k); err != nil || !due {
+		y.logWatch(k, err)
 		return
 	}
 	var until time.Time
-	err := s.call(calls, nil, func(ctx context.Context) (err error) {
-		until, err = box.Watch(ctx, s.opts.Watching.Topic)
+	err := y.call(nil, func(ctx context.Context) (err error) {
+		until, err = box.Watch(ctx, y.opts.Watching.Topic)
 		return err
 	})
 	if err != nil {
-		s.notRenewed(ctx, calls, k, err)
+		y.renewalFailed(ctx, k, err)
 		return
 	}
-	life := max(0, time.Until(until))
-	s.renewed(k, s.opts.Watching.Store.Renewed(ctx, s.ref, k, life, renewal(k.Kind, life)))
+	life := max(0, until.Sub(y.now()))
+	y.renewed(k, y.opts.Watching.Store.Renewed(ctx, y.ref, k, life, renewal(k.Kind, life)))
 }
 
-// notRenewed writes down why a watch was not renewed, and reports whether other
+// renewalFailed writes down why a watch was not renewed, and reports whether other
 // watches of the account may fare better: not where the answer is about the account,
-// the project or their quota. One that our own ledger did not let through has not
-// failed.
-func (s *slice) notRenewed(ctx, calls context.Context, k jobs.WatchKey, err error) (goOn bool) {
-	if ctx.Err() != nil || interrupted(calls) || errors.Is(err, errNoTurn) {
+// the project or their quota. A call that our own ledger did not admit has not failed.
+func (s *slice) renewalFailed(ctx context.Context, k jobs.WatchKey, err error) (others bool) {
+	if ctx.Err() != nil || s.calls.interrupted() || errors.Is(err, errNoTurn) {
 		return false
 	}
 	outcome, wait := "failed", time.Duration(0)
@@ -153,107 +113,107 @@ func (s *slice) notRenewed(ctx, calls context.Context, k jobs.WatchKey, err erro
 	case answer != nil && answer.Reason == neverPushed:
 		outcome, wait = "unsupported", unsupportedFor
 	default:
-		s.log.Warn("a watch could not be renewed", append(logJob(s.job), zap.String("kind", string(k.Kind)), zap.Error(err))...)
+		s.log.Warn("a watch could not be renewed", s.logJob(zap.String("kind", string(k.Kind)), zap.Error(err))...)
 	}
 	s.metrics.renewals.WithLabelValues(string(k.Kind), outcome).Inc()
-	s.watchTrouble(k, s.opts.Watching.Store.RenewalFailed(ctx, s.ref, k, clip(err.Error()), wait))
-	return endingOf(err, time.Now()) == nil
+	s.logWatch(k, s.opts.Watching.Store.RenewalFailed(ctx, s.ref, k, clip(err.Error()), wait))
+	return !resultOf(err, s.now()).stops()
 }
 
 func (s *slice) renewed(k jobs.WatchKey, err error) {
 	if err != nil {
-		s.watchTrouble(k, err)
+		s.logWatch(k, err)
 		return
 	}
 	s.metrics.renewals.WithLabelValues(string(k.Kind), "ok").Inc()
 }
 
-// watchTrouble logs what could not be written down of a watch: the slice's own
-// writes will tell whether the store is in trouble.
-func (s *slice) watchTrouble(k jobs.WatchKey, err error) {
+// logWatch logs what could not be written down of a watch, if err is not nil: the
+// slice's own writes will show whether the store is in trouble.
+func (s *slice) logWatch(k jobs.WatchKey, err error) {
 	if err != nil && !errors.Is(err, jobs.ErrStale) && !errors.Is(err, context.Canceled) {
-		s.log.Warn("note of a watch", append(logJob(s.job), zap.String("kind", string(k.Kind)), zap.Error(err))...)
+		s.log.Warn("note of a watch", s.logJob(zap.String("kind", string(k.Kind)), zap.Error(err))...)
 	}
 }
 
-// watch replaces the channels of the account's calendars that are due, the new one
-// first, and stops those that were replaced. It comes before they are read, so that
-// no change falls between the two.
-func (r *calendarRun) watch() {
-	w := r.opts.Watching
-	box, able := r.changes.(CalendarWatcher)
+// renewChannels replaces the channels of the account's calendars that are due, the new
+// one first, and stops those that were replaced. It comes before the calendars are
+// read, so that no change falls between the two.
+func (c *calendarRun) renewChannels(ctx context.Context) {
+	w := c.opts.Watching
+	box, able := c.changes.(CalendarWatcher)
 	if w.Address == "" || !able {
 		return
 	}
 	tried := map[jobs.WatchKey]bool{} // one that is due again at once waits for the next slice
 	for {
-		due, err := w.Store.DueChannels(r.ctx, r.job.Account)
-		r.watchTrouble(jobs.WatchKey{Kind: jobs.WatchCalendar}, err)
+		due, err := w.Store.DueChannels(ctx, c.job.Account)
+		c.logWatch(jobs.WatchKey{Kind: jobs.WatchCalendar}, err)
 		due = slices.DeleteFunc(due, func(k jobs.WatchKey) bool { return tried[k] })
 		if len(due) == 0 {
 			break
 		}
 		for _, k := range due {
 			tried[k] = true
-			if r.stopping() || !r.openChannel(box, k) {
+			if c.stopping() || !c.openChannel(ctx, box, k) {
 				return
 			}
 		}
 	}
-	r.stopChannels(box)
+	c.stopChannels(ctx, box)
 }
 
-// openChannel makes one channel, and reports whether to go on with others.
-func (r *calendarRun) openChannel(box CalendarWatcher, k jobs.WatchKey) (goOn bool) {
-	store := r.opts.Watching.Store
-	token := jobs.ChannelToken(random(tokenBytes), r.job.Account)
+// openChannel makes one channel, and reports whether to try others.
+func (c *calendarRun) openChannel(ctx context.Context, box CalendarWatcher, k jobs.WatchKey) (others bool) {
+	store := c.opts.Watching.Store
+	token := jobs.ChannelToken(random(tokenBytes), c.job.Account)
 	hash := sha256.Sum256([]byte(token))
-	c := jobs.Channel{ID: jobs.ChannelMark + random(channelBytes), WatchKey: k, TokenHash: hash[:]}
-	if err := store.AddChannel(r.ctx, r.ref, c); err != nil {
-		r.watchTrouble(k, err)
+	ch := jobs.Channel{ID: jobs.ChannelMark + random(channelBytes), WatchKey: k, TokenHash: hash[:]}
+	if err := store.AddChannel(ctx, c.ref, ch); err != nil {
+		c.logWatch(k, err)
 		return false
 	}
 	var until time.Time
 	made := true
-	err := r.call(r.calls, nil, func(ctx context.Context) (err error) {
-		c.Resource, until, made, err = box.WatchCalendar(ctx, k.Calendar, c.ID, token, r.opts.Watching.Address)
+	err := c.call(nil, func(ctx context.Context) (err error) {
+		ch.Resource, until, made, err = box.WatchCalendar(ctx, k.Calendar, ch.ID, token, c.opts.Watching.Address)
 		return err
 	})
 	if err != nil {
 		if !made {
-			r.watchTrouble(k, store.DropChannel(r.ctx, r.ref, c.ID))
+			c.logWatch(k, store.DropChannel(ctx, c.ref, ch.ID))
 		}
-		return r.notRenewed(r.ctx, r.calls, k, fmt.Errorf("watch %q: %w", k.Calendar, r.opts.Watching.hide(err)))
+		return c.renewalFailed(ctx, k, fmt.Errorf("watch %q: %w", k.Calendar, c.opts.Watching.redact(err)))
 	}
-	life := max(0, time.Until(until))
-	if err := store.ChannelMade(r.ctx, r.ref, c, life, renewal(k.Kind, life)); err != nil {
-		r.watchTrouble(k, err)
+	life := max(0, until.Sub(c.now()))
+	if err := store.ChannelMade(ctx, c.ref, ch, life, renewal(k.Kind, life)); err != nil {
+		c.logWatch(k, err)
 		return false
 	}
-	r.renewed(k, nil)
-	r.progressed()
+	c.renewed(k, nil)
+	c.pageRead()
 	return true
 }
 
-// stopChannels ends what was replaced. What cannot be ended now is tried again by
-// the next slice, until it ends by itself.
-func (r *calendarRun) stopChannels(box CalendarWatcher) {
-	store := r.opts.Watching.Store
-	old, err := store.StoppableChannels(r.ctx, r.job.Account)
-	r.watchTrouble(jobs.WatchKey{Kind: jobs.WatchCalendar}, err)
-	for _, c := range old {
-		if r.stopping() {
+// stopChannels ends the channels that were replaced. A channel that cannot be ended now
+// is tried again by the next slice, until it ends by itself.
+func (c *calendarRun) stopChannels(ctx context.Context, box CalendarWatcher) {
+	store := c.opts.Watching.Store
+	old, err := store.StoppableChannels(ctx, c.job.Account)
+	c.logWatch(jobs.WatchKey{Kind: jobs.WatchCalendar}, err)
+	for _, ch := range old {
+		if c.stopping() {
 			return
 		}
-		err := r.call(r.calls, nil, func(ctx context.Context) error { return box.StopChannel(ctx, c.ID, c.Resource) })
+		err := c.call(nil, func(ctx context.Context) error { return box.StopChannel(ctx, ch.ID, ch.Resource) })
 		if err != nil {
-			r.log.Debug("stop a channel", append(logJob(r.job), zap.String("channel", c.ID), zap.Error(err))...)
-			if _, denied := errors.AsType[*quota.DeniedError](err); denied || interrupted(r.calls) || errors.Is(err, errNoTurn) {
+			c.log.Debug("stop a channel", c.logJob(zap.String("channel", ch.ID), zap.Error(err))...)
+			if _, denied := errors.AsType[*quota.DeniedError](err); denied || c.calls.interrupted() || errors.Is(err, errNoTurn) {
 				return
 			}
 			continue
 		}
-		r.watchTrouble(c.WatchKey, store.DropChannel(r.ctx, r.ref, c.ID))
+		c.logWatch(ch.WatchKey, store.DropChannel(ctx, c.ref, ch.ID))
 	}
 }
 

@@ -90,7 +90,7 @@ func TestWhatKeepsCalendarsFromBeingWatched(t *testing.T) {
 			})
 			b.lane = quota.Sync
 			b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
-			var parked *ParkedError
+			var parked *RequeueError
 			if err := b.slice(b.ref); err != nil && !errors.As(err, &parked) {
 				t.Fatal(err)
 			}
@@ -112,7 +112,7 @@ func TestTheAddressOfPushesIsShownWithoutItsPassword(t *testing.T) {
 		})
 		b.lane = quota.Sync
 		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
-		var parked *ParkedError
+		var parked *RequeueError
 		if err := b.slice(b.ref); err != nil && !errors.As(err, &parked) {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ type Workers struct {
 	opts    Options
 	metrics *metrics
 	log     *zap.Logger
-	memory  *memory
+	cache   *jobCache
 }
 
 // New returns Workers that serve nothing yet, or all that is wrong with o.
@@ -28,7 +28,7 @@ func New(o Options) (*Workers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workers{opts: o, metrics: newMetrics(o.Registerer), log: o.Log.Named("workers"), memory: newMemory()}, nil
+	return &Workers{opts: o, metrics: newMetrics(o.Registerer), log: o.Log.Named("workers"), cache: newJobCache()}, nil
 }
 
 // Run serves the lanes until ctx ends, and then drains: no new slices are
@@ -85,7 +85,7 @@ func (w *Workers) handler(lane quota.Lane, drain <-chan struct{}) *handler {
 			Name:    jobs.QueueName(w.opts.QueuePrefix, string(lane)),
 			Timeout: w.opts.TaskTimeout,
 		},
-		memory: w.memory, metrics: w.metrics, log: w.log.With(zap.String("lane", string(lane))),
+		cache: w.cache, metrics: w.metrics, log: w.log.With(zap.String("lane", string(lane))),
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *Workers) config(lane quota.Lane) asynq.Config {
 		DelayedTaskCheckInterval: 250 * time.Millisecond,
 		ShutdownTimeout:          w.opts.ShutdownTimeout,
 		IsFailure:                isFailure,
-		RetryDelayFunc:           retryDelay,
+		RetryDelayFunc:           retryDelay(w.opts.NowFunc),
 		Logger:                   log.Sugar(),
 		LogLevel:                 asynq.WarnLevel,
 		ErrorHandler: asynq.ErrorHandlerFunc(func(_ context.Context, t *asynq.Task, err error) {

@@ -40,7 +40,7 @@ func TestParkDelayIsNeverEarlyAndHardlyLate(t *testing.T) {
 			<-time.After(37 * time.Millisecond)
 			for _, wait := range []time.Duration{0, time.Millisecond, 999 * time.Millisecond, 3800 * time.Millisecond, time.Minute} {
 				moment := time.Now().Add(wait)
-				due := time.Unix(time.Now().Add(parkDelay(wait)).Unix(), 0)
+				due := time.Unix(time.Now().Add(requeueDelay(wait)).Unix(), 0)
 				if late := due.Sub(moment); late <= 0-time.Nanosecond || late > 2*time.Second {
 					t.Fatalf("a wait of %s is due %s after its moment, want 0 to 2s", wait, late)
 				}
@@ -50,7 +50,7 @@ func TestParkDelayIsNeverEarlyAndHardlyLate(t *testing.T) {
 }
 
 func TestOnlyWaitingIsNoFailure(t *testing.T) {
-	parked := &ParkedError{Job: "j", For: "user-minute"}
+	parked := &RequeueError{Job: "j", For: "user-minute"}
 	for _, tt := range []struct {
 		err  error
 		want bool
@@ -72,11 +72,11 @@ func TestRetryDelayFollowsTheMomentOrBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		within := func(err error, retried int, least, most time.Duration) {
 			t.Helper()
-			if got := retryDelay(retried, err, nil); got < least || got > most {
+			if got := retryDelay(time.Now)(retried, err, nil); got < least || got > most {
 				t.Errorf("retryDelay(%d, %v) = %s, want %s to %s", retried, err, got, least, most)
 			}
 		}
-		parked := &ParkedError{Job: "j", For: "user-minute", Until: time.Now().Add(10 * time.Second), Delay: 10 * time.Second}
+		parked := &RequeueError{Job: "j", For: "user-minute", Until: time.Now().Add(10 * time.Second), Delay: 10 * time.Second}
 		within(parked, 0, 11*time.Second, 12*time.Second)
 		<-time.After(4 * time.Second) // what the last writes took is not waited for again
 		within(fmt.Errorf("wrapped: %w", parked), 7, 7*time.Second, 8*time.Second)
@@ -90,8 +90,8 @@ func TestRetryDelayFollowsTheMomentOrBacksOff(t *testing.T) {
 	})
 }
 
-func TestParkedErrorNamesLimitAndMoment(t *testing.T) {
-	err := &ParkedError{
+func TestRequeueErrorNamesLimitAndMoment(t *testing.T) {
+	err := &RequeueError{
 		Job: "backfill:ann@example.com", For: "user-minute (ceiling)",
 		Until: time.Date(2026, 11, 29, 20, 0, 3, 800e6, time.UTC), Delay: 3800 * time.Millisecond,
 	}

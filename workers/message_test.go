@@ -100,7 +100,7 @@ func TestRefusalsAtTheLastAttemptCostNone(t *testing.T) {
 func TestDeferredItemsWaitEachTimeLonger(t *testing.T) {
 	now := time.Now()
 	for attempts, most := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
-		out := faulted(jobs.TaskRef{Job: "j"}, jobs.Item{ID: "m", Attempts: attempts}, transient("backendError"), now)
+		out := faultOf(jobs.TaskRef{Job: "j"}, jobs.Item{ID: "m", Attempts: attempts}, transient("backendError"), now)
 		wait := out.result.RetryAt.Sub(now)
 		if out.result.Outcome != jobs.ItemDeferred || wait > most || wait < most*3/4 {
 			t.Errorf("after %d attempts: %s in %s, want deferred for %s less a quarter at most", attempts+1, out.result.Outcome, wait, most)

@@ -13,47 +13,49 @@ import (
 // Google named may lie beyond it.
 const maxBackoff = time.Minute
 
-// ledgerBackoff bounds the waits for a ledger that does not answer: asking costs it
-// nothing then, and when it answers, work is to go on within seconds.
+// ledgerBackoff bounds the waits for a ledger that does not answer: to ask it costs
+// nothing, and work is to continue within seconds once it answers.
 const ledgerBackoff = 5 * time.Second
 
-// A ParkedError tells Asynq to run the task again later. It is how a slice
-// waits, for quota, for a deferred item or for a fault to pass, and is no
-// failure: it spends no retry and counts in none of Asynq's statistics. Its
-// text is what Asynq's web UI shows for the task.
-type ParkedError struct {
+// A RequeueError tells Asynq to run the task again later. It is how a job waits, for
+// quota, for a deferred item or for a fault to pass, and is no failure: it spends no
+// retry and counts in none of Asynq's statistics. Its text is what Asynq's web UI shows
+// for the task.
+type RequeueError struct {
 	Job   string        // the job's id
 	For   string        // the limit or the fault that it waits for
 	Until time.Time     // when it may go on
 	Delay time.Duration // from the decision to Until
 }
 
-func (e *ParkedError) Error() string {
+func (e *RequeueError) Error() string {
 	return fmt.Sprintf("%s waits for %s until %s (%s)", e.Job, e.For,
 		e.Until.UTC().Format("2006-01-02T15:04:05.000Z"), e.Delay.Round(time.Millisecond))
 }
 
 // isFailure tells Asynq which errors count against a task. Waiting does not.
 func isFailure(err error) bool {
-	_, parked := errors.AsType[*ParkedError](err)
-	return err != nil && !parked
+	_, waits := errors.AsType[*RequeueError](err)
+	return err != nil && !waits
 }
 
-// retryDelay tells Asynq how long to leave a task aside: until the moment that
-// a [ParkedError] names, or, after a failure (the store is out of reach, the
-// task's lease in Asynq was lost), a back-off that doubles with each.
-func retryDelay(retried int, err error, _ *asynq.Task) time.Duration {
-	if parked, ok := errors.AsType[*ParkedError](err); ok {
-		return parkDelay(time.Until(parked.Until))
+// retryDelay tells Asynq when to run a task again: at the moment that a [RequeueError]
+// names, or, after a failure (the store is out of reach, the task's lease in Asynq was
+// lost), after a back-off that doubles with each.
+func retryDelay(now func() time.Time) asynq.RetryDelayFunc {
+	return func(retried int, err error, _ *asynq.Task) time.Duration {
+		if later, ok := errors.AsType[*RequeueError](err); ok {
+			return requeueDelay(later.Until.Sub(now()))
+		}
+		return requeueDelay(backoff(time.Second, retried))
 	}
-	return parkDelay(backoff(time.Second, retried))
 }
 
-// parkDelay is what to ask of Asynq so that a task never runs before wait has
+// requeueDelay is what to ask of Asynq so that a task never runs before wait has
 // passed, and at most some two seconds after. Asynq keeps due times in whole
 // seconds, rounded down, hence the second; the jitter keeps tasks that wait for
 // the same moment from coming back in the same instant.
-func parkDelay(wait time.Duration) time.Duration {
+func requeueDelay(wait time.Duration) time.Duration {
 	wait = max(wait, 0)
 	return wait + time.Second + jitter(min(time.Second, wait/4))
 }

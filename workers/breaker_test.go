@@ -180,11 +180,11 @@ func TestABadStretchIsNoOutage(t *testing.T) {
 						break
 					}
 					err := b.slice(row.Ref())
-					if parked, ok := err.(*ParkedError); ok {
-						<-time.After(parkDelay(time.Until(parked.Until)))
+					if parked, ok := err.(*RequeueError); ok {
+						<-time.After(requeueDelay(time.Until(parked.Until)))
 					}
 					if tt.restart {
-						b.memory = newMemory()
+						b.cache = newJobCache()
 					}
 				}
 				row := b.store.job(b.ref.Job)
@@ -286,7 +286,7 @@ func TestASampleIsPendingFreshAndFromAllPartsOfTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &slice{handler: b.handler, job: job, ref: job.Ref()}
+	s := &mailRun{slice: &slice{handler: b.handler, job: job, ref: job.Ref()}}
 	suspects := []suspect{{item: jobs.Item{Seq: 2}}, {item: jobs.Item{Seq: 1}}}
 	for range 50 {
 		items, err := s.sample(t.Context(), suspects)

@@ -18,7 +18,7 @@ func TestASliceTakesAtMostHalfOfItsTasksTime(t *testing.T) {
 			{8 * time.Second, 4 * time.Second},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
-			if got := time.Until(b.end(ctx, time.Now())); got != tt.want {
+			if got := time.Until(b.workEnd(ctx, time.Now())); got != tt.want {
 				t.Errorf("a task of %s takes on work for %s, want %s", tt.timeout, got, tt.want)
 			}
 			cancel()
