@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -50,7 +50,7 @@ class).`,
 		if as.Tenant == nil && as.Class == nil {
 			return usagef("nothing to change; name --tenant or --class")
 		}
-		return g.operate(cmd, func(ctx context.Context, c *operator) error {
+		return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 			a, err := c.AssignAccount(ctx, args[0], *as)
 			if err != nil {
 				return err
@@ -84,7 +84,7 @@ project is unknown).`,
 			if err != nil {
 				return &usageError{err}
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				a, err := c.AddAccount(ctx, email, project, *as)
 				if err != nil {
 					return err
@@ -114,7 +114,7 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 		Example: "  headroom account show ann@example.com",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				a, err := c.Account(ctx, args[0])
 				if err != nil {
 					return err
@@ -164,7 +164,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom account list --json",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.Accounts(ctx)
 				if err != nil {
 					return err

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
+	estimates "headroom/internal/control/estimate"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -54,9 +55,9 @@ Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
 			case many.all:
 				return startAll(cmd, g, many, filter)
 			case dryRun:
-				return showEstimate(cmd, g, args[0], filter, control.EstimateOptions{Sample: control.MostSampled})
+				return showEstimate(cmd, g, args[0], filter, estimates.MostSampled)
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				started, err := c.StartBackfill(ctx, args[0], filter)
 				if err != nil {
 					return err
@@ -87,7 +88,7 @@ func startAll(cmd *cobra.Command, g *globals, f *allFlags, filter jobs.Filter) e
 	if err != nil {
 		return err
 	}
-	return g.operate(cmd, func(ctx context.Context, c *operator) error {
+	return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 		all, err := c.StartAll(ctx, chosen, filter)
 		return errors.Join(g.print(cmd, append([]control.Started{}, all...), func(out io.Writer) error {
 			for _, one := range all {
@@ -121,7 +122,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom backfill list",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.AllBackfills(ctx, false)
 				if err != nil {
 					return err
@@ -139,7 +140,7 @@ const maxShownFailures = 1000
 type shown struct {
 	jobs.Job
 	FailureList []jobs.Failure `json:"failure_list"` // at most the first thousand
-	Plan        control.Plan   `json:"plan"`
+	Plan        estimates.Plan `json:"plan"`
 	Cursor      *jobs.Cursor   `json:"cursor,omitempty"` // of a live sync
 }
 
@@ -158,7 +159,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom backfill show ann@example.com",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				s, err := showJob(ctx, c, args[0])
 				if err != nil {
 					return err
@@ -169,7 +170,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 	}
 }
 
-func showJob(ctx context.Context, c *operator, name string) (s shown, err error) {
+func showJob(ctx context.Context, c *control.Control, name string) (s shown, err error) {
 	if s.Job, err = oneBackfill(ctx, c, name); err != nil {
 		return s, err
 	}
@@ -178,7 +179,7 @@ func showJob(ctx context.Context, c *operator, name string) (s shown, err error)
 		return s, err
 	}
 	s.FailureList = append([]jobs.Failure{}, failures...)
-	if s.Plan, err = c.PlanOf(s.Job); err != nil || s.Kind != jobs.MailSync {
+	if s.Plan, err = c.Plan(s.Job); err != nil || s.Kind != jobs.MailSync {
 		return s, err
 	}
 	cursor, err := c.Cursor(ctx, s.Account)
@@ -190,7 +191,7 @@ func showJob(ctx context.Context, c *operator, name string) (s shown, err error)
 }
 
 // oneBackfill finds the one backfill that a name stands for.
-func oneBackfill(ctx context.Context, c *operator, name string) (jobs.Job, error) {
+func oneBackfill(ctx context.Context, c *control.Control, name string) (jobs.Job, error) {
 	all, err := c.Backfills(ctx, name)
 	if err != nil {
 		return jobs.Job{}, err

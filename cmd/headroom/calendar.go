@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headroom/internal/agenda"
-	control "headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/lenient"
 	"headroom/internal/term"
 	"headroom/jobs"
@@ -48,7 +48,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 		Example: "  headroom calendar sync ann@example.com --watch",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				asked, err := c.StartCalendarSync(ctx, args[0])
 				if err != nil {
 					return err
@@ -89,7 +89,7 @@ func writeCalendarsSynced(out io.Writer, account string, all []jobs.Calendar) er
 }
 
 // calendarsOf are the calendars of an account, or the one that args name after it.
-func calendarsOf(ctx context.Context, c *operator, args []string) (all []jobs.Calendar, err error) {
+func calendarsOf(ctx context.Context, c *control.Control, args []string) (all []jobs.Calendar, err error) {
 	if len(args) > 1 {
 		one, err := c.Calendar(ctx, args[0], args[1])
 		return []jobs.Calendar{one}, err
@@ -123,7 +123,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom calendar list ann@example.com",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.Calendars(ctx, args[0])
 				if err != nil {
 					return err
@@ -159,7 +159,7 @@ settings.`,
 			if err != nil {
 				return err
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := calendarsOf(ctx, c, args)
 				if err != nil {
 					return err
@@ -201,7 +201,7 @@ func eventSpan(f *spanFlags, deleted, expand bool) (span agenda.Span, err error)
 }
 
 // eventsOf reads the events of calendars, those in the span if it has a bound.
-func eventsOf(ctx context.Context, c *operator, all []jobs.Calendar, span agenda.Span, deleted bool) (found []jobs.Event, problems []agenda.Problem, err error) {
+func eventsOf(ctx context.Context, c *control.Control, all []jobs.Calendar, span agenda.Span, deleted bool) (found []jobs.Event, problems []agenda.Problem, err error) {
 	for _, of := range all {
 		if span.From.IsZero() && span.To.IsZero() {
 			if err := c.EachEvent(ctx, of, deleted, func(e jobs.Event) error { found = append(found, e); return nil }); err != nil {
@@ -224,7 +224,7 @@ func eventsOf(ctx context.Context, c *operator, all []jobs.Calendar, span agenda
 	return found, problems, nil
 }
 
-func occurrencesOf(ctx context.Context, c *operator, all []jobs.Calendar, span agenda.Span) (found []agenda.Occurrence, problems []agenda.Problem, err error) {
+func occurrencesOf(ctx context.Context, c *control.Control, all []jobs.Calendar, span agenda.Span) (found []agenda.Occurrence, problems []agenda.Problem, err error) {
 	for _, of := range all {
 		a, _, err := c.Agenda(ctx, of)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 	"headroom/quota/price"
 )
@@ -191,13 +192,13 @@ func fromSettings(find func(config.Config) []string) offer {
 }
 
 // fromStore offers what the store holds, and nothing where it cannot be read.
-func fromStore(find func(ctx context.Context, c *operator, args []string) ([]string, error)) offer {
+func fromStore(find func(ctx context.Context, c *control.Control, args []string) ([]string, error)) offer {
 	return func(g *globals, ctx context.Context, args []string) []string {
 		cfg, err := g.load()
 		if err != nil {
 			return nil
 		}
-		c := newOperator(cfg, zap.NewNop())
+		c := control.New(control.Options{Config: cfg, Log: zap.NewNop()})
 		defer c.Close() // it was only read
 		list, err := find(ctx, c, args)
 		if err != nil {
@@ -208,19 +209,19 @@ func fromStore(find func(ctx context.Context, c *operator, args []string) ([]str
 }
 
 var (
-	accountOffer = fromStore(func(ctx context.Context, c *operator, _ []string) ([]string, error) {
+	accountOffer = fromStore(func(ctx context.Context, c *control.Control, _ []string) ([]string, error) {
 		all, err := c.Accounts(ctx)
 		return texts(all, func(a jobs.Account) string { return a.Email }), err
 	})
-	tenantOffer = fromStore(func(ctx context.Context, c *operator, _ []string) ([]string, error) {
+	tenantOffer = fromStore(func(ctx context.Context, c *control.Control, _ []string) ([]string, error) {
 		all, err := c.Accounts(ctx)
 		return texts(all, func(a jobs.Account) string { return a.Tenant }), err
 	})
-	backfillOffer = fromStore(func(ctx context.Context, c *operator, _ []string) ([]string, error) {
+	backfillOffer = fromStore(func(ctx context.Context, c *control.Control, _ []string) ([]string, error) {
 		all, err := c.AllBackfills(ctx, false)
 		return texts(all, nameOf), err
 	})
-	calendarOffer = fromStore(func(ctx context.Context, c *operator, args []string) ([]string, error) {
+	calendarOffer = fromStore(func(ctx context.Context, c *control.Control, args []string) ([]string, error) {
 		if len(args) == 0 {
 			return nil, nil
 		}

@@ -12,6 +12,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/term"
 )
 
@@ -148,7 +149,7 @@ Exit codes: 0 shown, 2 the settings are not valid.`,
 			if err != nil {
 				return err
 			}
-			text, err := yaml.Marshal(app.WithBudgets(app.WithModes(cfg)))
+			text, err := yaml.Marshal(control.WithBudgets(control.WithModes(cfg)))
 			if err != nil {
 				return fmt.Errorf("print the settings: %w", err)
 			}

@@ -10,14 +10,15 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
+	estimates "headroom/internal/control/estimate"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
 
 func newBackfillEstimate(g *globals) *cobra.Command {
 	var f *filterFlags
-	var o control.EstimateOptions
+	var sample int
 	cmd := &cobra.Command{
 		Use:   "estimate ACCOUNT",
 		Short: "Show what a backfill would take, and start nothing",
@@ -35,21 +36,21 @@ Exit codes: 0 estimated, 1 failed, 2 wrong usage or settings, 130 interrupted.`,
 			if err != nil {
 				return err
 			}
-			if o.Sample < 0 || o.Sample > control.MostSampled {
-				return usagef("--sample %d is not from 0 to %d", o.Sample, control.MostSampled)
+			if sample < 0 || sample > estimates.MostSampled {
+				return usagef("--sample %d is not from 0 to %d", sample, estimates.MostSampled)
 			}
-			return showEstimate(cmd, g, args[0], filter, o)
+			return showEstimate(cmd, g, args[0], filter, sample)
 		},
 	}
 	f = addFilterFlags(cmd)
-	cmd.Flags().IntVar(&o.Sample, "sample", control.MostSampled, "ask `N` messages at most for their sizes, where those stored do not tell; 0: estimate no bytes")
+	cmd.Flags().IntVar(&sample, "sample", estimates.MostSampled, "ask `N` messages at most for their sizes, where those stored do not tell; 0: estimate no bytes")
 	return cmd
 }
 
 // showEstimate prints what a backfill would take.
-func showEstimate(cmd *cobra.Command, g *globals, account string, filter jobs.Filter, o control.EstimateOptions) error {
-	return g.operate(cmd, func(ctx context.Context, c *operator) error {
-		e, err := c.Estimate(ctx, account, filter, o)
+func showEstimate(cmd *cobra.Command, g *globals, account string, filter jobs.Filter, sample int) error {
+	return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
+		e, err := c.Estimate(ctx, account, filter, sample)
 		if err != nil {
 			return err
 		}
@@ -57,7 +58,7 @@ func showEstimate(cmd *cobra.Command, g *globals, account string, filter jobs.Fi
 	})
 }
 
-func writeEstimate(out io.Writer, e control.Estimate) error {
+func writeEstimate(out io.Writer, e estimates.Estimate) error {
 	w := term.NewGrid(out)
 	w.Add("account", "%s of project %s", e.Account, e.Project)
 	w.Row("brings", filterText(e.Filter))
@@ -87,9 +88,9 @@ func writeEstimate(out io.Writer, e control.Estimate) error {
 	return priceTable.Print(out, false, e.Prices)
 }
 
-var priceTable = term.Table[control.Priced]{
+var priceTable = term.Table[estimates.Priced]{
 	Columns: []string{"PRICES", "UNITS", "OF A DAY", "TAKES", "BOUND BY", ""},
-	Cells: func(p control.Priced) []any {
+	Cells: func(p estimates.Priced) []any {
 		share, note, units := term.None, "", humanize.Comma(p.Units.Value)
 		if p.DayUnits > 0 {
 			share = fmt.Sprintf("%s %% of %s", dayPercent(100*p.DayShare), humanize.Comma(p.DayUnits))
@@ -116,7 +117,7 @@ func dayPercent(p float64) string {
 }
 
 // figureText is a number with its bounds and where it is from.
-func figureText(f control.Figure, text func(int64) string) string {
+func figureText(f estimates.Figure, text func(int64) string) string {
 	if f.Exact() {
 		return fmt.Sprintf("%s, %s", text(f.Value), f.How)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/internal/app"
+	estimates "headroom/internal/control/estimate"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
@@ -52,7 +52,7 @@ func TestEstimateOfABackfill(t *testing.T) {
 	}
 	s.headroom("backfill", "estimate", "ann@example.com", "--label", "none", "--spam-trash").fails(t, 1, "no such label: Gmail's labels are named by their ids")
 
-	got := decode[app.Estimate](t, s.headroom("backfill", "estimate", "ann@example.com", "--json", "--sample", "0"))
+	got := decode[estimates.Estimate](t, s.headroom("backfill", "estimate", "ann@example.com", "--json", "--sample", "0"))
 	if got.Messages.Value != 120 || !got.Messages.Exact() || got.Bytes != nil || len(got.Prices) != 3 || got.Prices[0].Units.Value != 2407 || !got.Prices[0].Own {
 		t.Errorf("estimate --json = %+v", got)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headroom/config"
-	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/term"
 )
 
@@ -56,19 +56,17 @@ func ending(ctx context.Context, cmd *cobra.Command, err, printed error) (code i
 
 // exitCode is the exit code of an error, apart from interrupts.
 func exitCode(err error) int {
-	_, usage := errors.AsType[*usageError](err)
-	_, invalid := errors.AsType[*config.InvalidError](err)
-	_, project := errors.AsType[*app.UnknownProjectError](err)
-	_, refused := errors.AsType[*app.RefusedError](err)
-	unknown, named := errors.AsType[*app.UnknownNameError](err)
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitDone
-	case usage, invalid, project, refused, named && !unknown.Account:
+	}
+	if _, usage := errors.AsType[*usageError](err); usage {
 		return exitUsage
 	}
-	return exitFailed
+	return cmp.Or(exitOf[control.KindOf(err)], exitFailed)
 }
+
+// exitOf are the exit codes of those errors that are not [exitFailed].
+var exitOf = map[control.Kind]int{control.Refused: exitUsage, control.Unknown: exitUsage, control.Settings: exitUsage}
 
 // usageError is an error of usage or settings.
 type usageError struct{ error }

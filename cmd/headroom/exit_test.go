@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headroom/config"
-	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
@@ -134,7 +134,7 @@ func TestEndings(t *testing.T) {
 		"failed":                   {t.Context(), nil, failed, nil, 1, "no such thing"},
 		"usage":                    {t.Context(), nil, usagef("no flag"), nil, 2, "no flag"},
 		"settings":                 {t.Context(), nil, &config.InvalidError{Problems: []error{failed}}, nil, 2, "settings: no such thing"},
-		"refused":                  {t.Context(), nil, &app.RefusedError{Err: failed}, nil, 2, "no such thing"},
+		"refused":                  {t.Context(), nil, &control.Error{Kind: control.Refused, Err: failed}, nil, 2, "no such thing"},
 		"interrupted":              {stopped, nil, context.Canceled, nil, 130, "interrupted before the end"},
 		"failed by an interrupt":   {stopped, nil, failed, nil, 130, "no such thing"},
 		"done all the same":        {stopped, nil, nil, nil, 0, ""},

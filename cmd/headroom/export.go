@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headroom/internal/agenda"
+	"headroom/internal/control"
 	"headroom/internal/export"
 	"headroom/internal/term"
 	"headroom/jobs"
@@ -79,7 +80,7 @@ or settings, 130 interrupted.`,
 			if err := to.checkMail(g.json); err != nil {
 				return err
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				account, err := c.Account(ctx, args[0])
 				if err != nil {
 					return err
@@ -209,7 +210,7 @@ left out, 2 wrong usage or settings.`,
 			if err := to.checkICS(one, g.json); err != nil {
 				return err
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := calendarsOf(ctx, c, args)
 				if err != nil {
 					return err
@@ -242,7 +243,7 @@ func (f *exportFlags) checkICS(one, json bool) error {
 	return nil
 }
 
-func (f *exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g *globals, c *operator, all []jobs.Calendar, one bool) error {
+func (f *exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g *globals, c *control.Control, all []jobs.Calendar, one bool) error {
 	if !one {
 		if err := os.MkdirAll(f.out, 0o700); err != nil {
 			return fmt.Errorf("make the folder of the export: %w", err)
@@ -284,7 +285,7 @@ func (f *exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g
 }
 
 // exportCalendar writes one calendar.
-func (f *exportFlags) exportCalendar(ctx context.Context, cmd *cobra.Command, c *operator, of jobs.Calendar, one bool) (exportedCalendar, []agenda.Problem, error) {
+func (f *exportFlags) exportCalendar(ctx context.Context, cmd *cobra.Command, c *control.Control, of jobs.Calendar, one bool) (exportedCalendar, []agenda.Problem, error) {
 	e := exportedCalendar{Calendar: of.ID, Path: f.out}
 	a, _, err := c.Agenda(ctx, of)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headroom/internal/control"
 	"headroom/internal/export"
 	"headroom/internal/term"
 	"headroom/jobs"
@@ -55,7 +56,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 			if file != "" && g.json {
 				return usagef("--csv and --json are two forms; choose one")
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := allFailures(ctx, c, args[0], filter)
 				if err != nil {
 					return err
@@ -73,7 +74,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 }
 
 // allFailures reads the failure lists of all backfills of a name.
-func allFailures(ctx context.Context, c *operator, name string, filter jobs.FailureFilter) (all []jobs.Failure, err error) {
+func allFailures(ctx context.Context, c *control.Control, name string, filter jobs.FailureFilter) (all []jobs.Failure, err error) {
 	backfills, err := c.Backfills(ctx, name)
 	if err != nil {
 		return nil, err

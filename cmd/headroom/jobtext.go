@@ -9,7 +9,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	control "headroom/internal/app"
+	estimates "headroom/internal/control/estimate"
+	"headroom/internal/control/progress"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -35,7 +36,7 @@ func stateText(j jobs.Job) string {
 
 // total is how many messages there are, as well as is known.
 func total(j jobs.Job) string {
-	n, exact := control.Total(j)
+	n, exact := progress.Total(j)
 	switch {
 	case exact:
 		return fmt.Sprint(n)
@@ -52,9 +53,9 @@ func shortText(j jobs.Job) string {
 }
 
 // doing says what a job is about: state, what it waits for, time left.
-func doing(j jobs.Job, s *control.Speed) string {
+func doing(j jobs.Job, s *progress.Speed) string {
 	text := stateText(j)
-	if why := control.Waiting(j); why != "" {
+	if why := waiting(j); why != "" {
 		text += " for " + why
 	}
 	if left, known := s.ETA(j); known && j.State.Live() {
@@ -70,7 +71,7 @@ func doing(j jobs.Job, s *control.Speed) string {
 }
 
 // progressText says how much of a job is done, and what it is about.
-func progressText(j jobs.Job, s *control.Speed) string {
+func progressText(j jobs.Job, s *progress.Speed) string {
 	return fmt.Sprintf("%d of %s, %s", j.Progress.Done(), total(j), doing(j, s))
 }
 
@@ -191,7 +192,7 @@ func writeCursor(w *term.Grid, c jobs.Cursor) {
 }
 
 // callText is a kind of call for people.
-func callText(c control.Call) string {
+func callText(c estimates.Call) string {
 	text := strings.TrimSpace(c.Method+" "+c.Format) + fmt.Sprintf(" for %d units: %s", c.Units, c.For)
 	if c.From > 0 {
 		text += fmt.Sprintf(", of threads with %d or more to fetch", c.From)
@@ -231,4 +232,16 @@ func filterText(f jobs.Filter) string {
 		add("%s", f.Format)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// waiting says in a few words for what, and until when, a job waits; "" when it
+// does not.
+func waiting(j jobs.Job) string {
+	if j.State != jobs.Waiting || j.WaitingFor == "" {
+		return ""
+	}
+	if j.WaitUntil.IsZero() {
+		return j.WaitingFor
+	}
+	return fmt.Sprintf("%s until %s", j.WaitingFor, term.Time(j.WaitUntil))
 }

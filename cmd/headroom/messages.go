@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headroom/internal/control"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -78,7 +79,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 			if limit < 0 {
 				return usagef("--limit %d is negative", limit)
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				account, err := c.Account(ctx, args[0])
 				if err != nil {
 					return err
@@ -97,7 +98,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 const messagePage = 500
 
 // findMessages reads messages in pages, at most limit of them unless that is 0.
-func findMessages(ctx context.Context, c *operator, account string, filter jobs.MessageFilter, limit int) (all []jobs.Message, err error) {
+func findMessages(ctx context.Context, c *control.Control, account string, filter jobs.MessageFilter, limit int) (all []jobs.Message, err error) {
 	for after := ""; limit == 0 || len(all) < limit; after = all[len(all)-1].ID {
 		n := messagePage
 		if limit > 0 {
@@ -166,7 +167,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 			if forms > 1 {
 				return usagef("--raw, --full, --part and --json are forms of their own; choose one")
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				if raw || full || part != "" {
 					return copyBody(ctx, cmd.OutOrStdout(), c, args[0], args[1], raw, part)
 				}
@@ -185,7 +186,7 @@ Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
 }
 
 // copyBody writes a stored body byte for byte: the raw one, or what format full has.
-func copyBody(ctx context.Context, out io.Writer, c *operator, account, id string, raw bool, part string) (err error) {
+func copyBody(ctx context.Context, out io.Writer, c *control.Control, account, id string, raw bool, part string) (err error) {
 	var body io.ReadCloser
 	if raw {
 		_, body, err = c.OpenMessage(ctx, account, id)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/term"
 	"headroom/quota/price"
 )

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headroom/internal/control"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -40,7 +41,7 @@ Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
 		Example: "  headroom push list ann@example.com\n  headroom push list --json",
 		Args:    arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.Watches(ctx, strings.Join(args, ""), jobs.WatchKey{}, 0)
 				if err != nil {
 					return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
+	"headroom/internal/control/quotaview"
 	"headroom/internal/gauge"
-	"headroom/internal/store/sqlite"
 	"headroom/internal/term"
 )
 
@@ -43,7 +42,7 @@ or settings (no such project). Interrupting --watch is 0.`,
   headroom quota show my-project --json`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.run(cmd, g, args[0], func(ctx context.Context, r *control.QuotaReader) (any, func(*term.Page), error) {
+			return f.run(cmd, g, args[0], func(ctx context.Context, r *quotaview.Reader) (any, func(*term.Page), error) {
 				s, err := r.State(ctx)
 				return s, func(p *term.Page) { gauge.WriteState(p, s) }, err
 			})
@@ -78,7 +77,7 @@ or settings. Interrupting --watch is 0.`,
 			if last < 1 {
 				return usagef("--last %d is not at least 1", last)
 			}
-			return f.run(cmd, g, args[0], func(ctx context.Context, r *control.QuotaReader) (any, func(*term.Page), error) {
+			return f.run(cmd, g, args[0], func(ctx context.Context, r *quotaview.Reader) (any, func(*term.Page), error) {
 				s, err := r.Story(ctx, last)
 				return gauge.StoryJSON(s), func(p *term.Page) { gauge.WriteStory(p, s) }, err
 			})
@@ -108,16 +107,15 @@ const watchQuotaEvery = time.Second
 // run looks once, or again and again. look returns what is printed as JSON, and what
 // writes it for people.
 func (f *quotaFlags) run(cmd *cobra.Command, g *globals, name string,
-	look func(context.Context, *control.QuotaReader) (any, func(*term.Page), error)) error {
+	look func(context.Context, *quotaview.Reader) (any, func(*term.Page), error)) error {
 	if f.limit < 0 || f.limit > 0 && !f.watch {
 		return usagef("--for %s says how long to --watch", f.limit)
 	}
-	return g.operate(cmd, func(ctx context.Context, c *operator) (err error) {
-		r, err := c.ReadQuota(ctx, name, f.project)
+	return g.operate(cmd, func(ctx context.Context, c *control.Control) (err error) {
+		r, err := c.Quota(ctx, name, f.project)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, r.Close()) }()
 		if f.limit > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, f.limit)
@@ -211,7 +209,7 @@ unknown); 2 wrong usage or settings, an unknown project, or a value that cannot 
 			if len(r.Edits) == 0 {
 				return usagef("nothing to set; usage: %s", cmd.UseLine())
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				set, err := c.SetQuota(ctx, r)
 				if err != nil {
 					return err
@@ -263,9 +261,9 @@ func writeSet(out io.Writer, set control.QuotaSet) error {
 	return nil
 }
 
-var historyTable = term.Table[sqlite.Setting]{
+var historyTable = term.Table[control.Setting]{
 	Columns: []string{"AT", "API", "REVISION", "WHO", "CHANGE"},
-	Cells: func(s sqlite.Setting) []any {
+	Cells: func(s control.Setting) []any {
 		return []any{term.Time(s.At), s.API, s.Revision, s.Who, s.Change}
 	},
 }
@@ -282,7 +280,7 @@ an unknown project.`,
 		Example: "  headroom quota history my-project",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.QuotaHistory(ctx, args[0])
 				if err != nil {
 					return err

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"headroom/config"
-	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 	"headroom/quota"
 	"headroom/quota/price"
@@ -30,7 +30,7 @@ func newSpender(t *testing.T, s site) spender {
 	if err != nil {
 		t.Fatal(err)
 	}
-	projects, err := app.Projects(cfg)
+	projects, err := control.Projects(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -10,6 +12,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/control"
 	lab "headroom/internal/lab/cli"
 )
 
@@ -130,4 +133,15 @@ func (g *globals) setUp(cmd *cobra.Command) (config.Config, *zap.Logger, error) 
 		return config.Config{}, nil, &usageError{err}
 	}
 	return cfg, log, nil
+}
+
+// operate runs a command with what operators can do, by the settings.
+func (g *globals) operate(cmd *cobra.Command, use func(context.Context, *control.Control) error) (err error) {
+	cfg, log, err := g.setUp(cmd)
+	if err != nil {
+		return err
+	}
+	c := control.New(control.Options{Config: cfg, Log: log})
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return use(cmd.Context(), c)
 }

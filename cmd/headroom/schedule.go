@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headroom/internal/control"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -74,8 +75,8 @@ settings.`,
 		Example: "  headroom schedule list --account ann@example.com",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
-				all, err := c.ScheduleLines(ctx, *scope, time.Now())
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
+				all, err := c.Schedules(ctx, *scope)
 				if err != nil {
 					return err
 				}
@@ -174,8 +175,8 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 			if n < 1 || n > maxNext {
 				return usagef("-n %d is not from 1 to %d", n, maxNext)
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
-				all, err := c.NextRuns(ctx, schedule, account, time.Now(), n)
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
+				all, err := c.NextRuns(ctx, schedule, account, n)
 				if err != nil {
 					return err
 				}
@@ -202,8 +203,8 @@ regular run comes when it would have come.
 Exit codes: 0 asked for, 1 failed (no such account or tenant, or there is nothing to
 ask for of the account), 2 wrong usage or settings.`,
 		Example: "  headroom schedule run reconciliation --account ann@example.com",
-	}, func(ctx context.Context, c *operator, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
-		ran, err := c.RunSchedule(ctx, schedule, scope, time.Now())
+	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
+		ran, err := c.RunSchedule(ctx, schedule, scope)
 		if ran.Account != "" {
 			return ran, fmt.Sprintf("asked for %s of %s\n", schedule, ran.Account), err
 		}
@@ -222,7 +223,7 @@ goes on, and operators may ask for the work as before. Pausing twice is fine.
 Exit codes: 0 paused, 1 failed (no such account or tenant), 2 wrong usage or
 settings.`,
 		Example: "  headroom schedule pause reconciliation --tenant example.com",
-	}, func(ctx context.Context, c *operator, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
+	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
 		done, err := c.PauseSchedule(ctx, schedule, scope)
 		what := "was paused already:"
 		if done.Changed {
@@ -244,7 +245,7 @@ Resuming twice is fine.
 Exit codes: 0 resumed, or it was not paused, 1 failed (no such account or tenant),
 2 wrong usage or settings.`,
 		Example: "  headroom schedule resume reconciliation --tenant example.com",
-	}, func(ctx context.Context, c *operator, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
+	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
 		done, err := c.ResumeSchedule(ctx, schedule, scope)
 		what := "was not paused:"
 		if done.Changed {
@@ -261,7 +262,7 @@ Exit codes: 0 resumed, or it was not paused, 1 failed (no such account or tenant
 // newScheduleSteering makes a command that does something with one schedule, whose
 // result is printed as JSON or as a text.
 func newScheduleSteering(g *globals, cmd *cobra.Command,
-	do func(context.Context, *operator, jobs.Schedule, jobs.ScheduleScope) (result any, text string, err error)) *cobra.Command {
+	do func(context.Context, *control.Control, jobs.Schedule, jobs.ScheduleScope) (result any, text string, err error)) *cobra.Command {
 	scope := scopeFlags(cmd)
 	cmd.Args = arguments(cobra.ExactArgs(1))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -269,7 +270,7 @@ func newScheduleSteering(g *globals, cmd *cobra.Command,
 		if err != nil {
 			return err
 		}
-		return g.operate(cmd, func(ctx context.Context, c *operator) error {
+		return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 			result, text, err := do(ctx, c, schedule, *scope)
 			if err != nil {
 				return err

@@ -8,16 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
 // A steeringVerb is a command that steers backfills.
 type steeringVerb struct {
 	verb, short, long string
-	do                func(*operator, context.Context, string) ([]control.Steered, error)
-	done              func(jobs.Job) string                                                       // what became of a job
-	all               func(*operator, context.Context, jobs.Selection) ([]control.Steered, error) // of many accounts; nil: only by name
+	do                func(*control.Control, context.Context, string) ([]control.Steered, error)
+	done              func(jobs.Job) string                                                              // what became of a job
+	all               func(*control.Control, context.Context, jobs.Selection) ([]control.Steered, error) // of many accounts; nil: only by name
 }
 
 func newBackfillPause(g *globals) *cobra.Command {
@@ -26,7 +26,7 @@ func newBackfillPause(g *globals) *cobra.Command {
 		long: `Pause a backfill, or all of an account's that can be paused. Calls to Google stop
 within five seconds; calls in flight are stored, and nothing is lost. Pausing twice is
 fine.`,
-		do: (*operator).Pause,
+		do: (*control.Control).Pause,
 		done: func(j jobs.Job) string {
 			return restText(j, "paused", "pausing") + "; go on with: headroom backfill resume " + nameOf(j)
 		},
@@ -41,7 +41,7 @@ paused, and those that are blocked, once the account has acted. They go on where
 they stopped. Resuming twice is fine. With --all those of all accounts are resumed.
 Backfills that wait for a fault to pass, or for a project to be put in order, need not
 be resumed.`,
-		do: (*operator).Resume, all: (*operator).ResumeAll,
+		do: (*control.Control).Resume, all: (*control.Control).ResumeAll,
 		done: func(j jobs.Job) string {
 			return "resumed " + j.ID + "; follow it with: headroom backfill watch " + nameOf(j)
 		},
@@ -54,7 +54,7 @@ func newBackfillCancel(g *globals) *cobra.Command {
 		long: `Cancel a backfill, or all of an account's that can be cancelled. Calls to Google
 stop within five seconds; what was stored stays. Starting it again is another run,
 which fetches only what is not stored yet. Cancelling twice is fine.`,
-		do: (*operator).Cancel,
+		do: (*control.Control).Cancel,
 		done: func(j jobs.Job) string {
 			return restText(j, "cancelled", "cancelling") + "; what was stored stays"
 		},
@@ -82,7 +82,7 @@ func newSteering(g *globals, s steeringVerb) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				var all []control.Steered
 				var err error
 				if many.all {
@@ -160,7 +160,7 @@ wrong usage or settings.`,
 			if err != nil {
 				return err
 			}
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				var all []control.Retried
 				var err error
 				if many.all {

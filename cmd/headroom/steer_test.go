@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
@@ -49,7 +49,7 @@ func TestSteeringABackfillThatNobodyOwns(t *testing.T) {
 	// Pause and cancel go through the store alone.
 	s.headroom("backfill", "start", "ann@example.com")
 	down := "redis.url=redis://127.0.0.1:1"
-	got := decode[[]app.Steered](t, s.headroom("backfill", "pause", "ann@example.com", "--json", "--set", down))
+	got := decode[[]control.Steered](t, s.headroom("backfill", "pause", "ann@example.com", "--json", "--set", down))
 	if len(got) != 1 || !got[0].Changed || got[0].Job.State != jobs.Paused {
 		t.Errorf("pause --json without Redis = %+v", got)
 	}
@@ -76,7 +76,7 @@ func TestSteeringABackfillAtWork(t *testing.T) {
 func TestBackfillsWithFilters(t *testing.T) {
 	s := newSite(t, realRedis.URL())
 	s.headroom("account", "add", "ann@example.com", "--project", "main")
-	started := decode[app.Started](t, s.headroom("backfill", "start", "ann@example.com", "--json", "--after", "2025-01-01", "--zone", "Europe/Berlin",
+	started := decode[control.Started](t, s.headroom("backfill", "start", "ann@example.com", "--json", "--after", "2025-01-01", "--zone", "Europe/Berlin",
 		"--before", "2025-02-01T00:00:00Z", "--label", "B", "--label", "A", "--query", " from:bob ", "--spam-trash", "--max-size", "10MB",
 		"--first", "100", "--format", "metadata-first"))
 	want := jobs.Filter{After: time.Date(2024, 12, 31, 23, 0, 0, 0, time.UTC), Before: time.Date(2025, 2, 1, 0, 0, 0, 0, time.UTC),
@@ -92,11 +92,11 @@ func TestBackfillsWithFilters(t *testing.T) {
 			t.Errorf("%q = %+v, want %q", args, r, text)
 		}
 	}
-	second := decode[app.Started](t, s.headroom("backfill", "start", "ann@example.com", "--json", "--first", "5"))
+	second := decode[control.Started](t, s.headroom("backfill", "start", "ann@example.com", "--json", "--first", "5"))
 	s.headroom("backfill", "show", "ann@example.com").fails(t, 1, "ann@example.com has 2 backfills, name one of them: "+started.Job.ID+", "+second.Job.ID)
 	s.headroom("backfill", "cancel", second.Job.ID)
 	// What an account's name stands for: all that can be.
-	got := decode[[]app.Steered](t, s.headroom("backfill", "pause", "ann@example.com", "--json"))
+	got := decode[[]control.Steered](t, s.headroom("backfill", "pause", "ann@example.com", "--json"))
 	if len(got) != 1 || got[0].Job.ID != started.Job.ID {
 		t.Errorf("pause of two, one of them cancelled = %+v, want the other", got)
 	}
@@ -156,7 +156,7 @@ func TestFailuresAreListedExportedAndRetried(t *testing.T) {
 	w.headroom("backfill", "failures", "ann@example.com", "--csv", "-", "--json").fails(t, 2, "choose one")
 	w.headroom("backfill", "failures", "ann@example.com", "--csv", w.dir+"/none/x.csv").fails(t, 1, "no such file or directory")
 
-	got := decode[[]app.Retried](t, w.headroom("backfill", "retry-failed", "ann@example.com", "--id", "a", "--id", "c", "--class", "item", "--json"))
+	got := decode[[]control.Retried](t, w.headroom("backfill", "retry-failed", "ann@example.com", "--id", "a", "--id", "c", "--class", "item", "--json"))
 	if len(got) != 1 || got[0].Retried != 1 || got[0].Job.State != jobs.Queued || got[0].Job.Progress.Failed != 2 {
 		t.Errorf("retry-failed --json = %+v", got)
 	}
@@ -182,7 +182,7 @@ func TestTwoProcessesStartOneBackfill(t *testing.T) {
 	for _, args := range [][]string{nil, {"--first", "10"}} {
 		args = append([]string{"backfill", "start", "ann@example.com", "--json", "--config", s.file}, args...)
 		both := []*process{start(t, args...), start(t, args...)}
-		var got [2]app.Started
+		var got [2]control.Started
 		created := 0
 		for i, p := range both {
 			if code := p.wait(); code != 0 {

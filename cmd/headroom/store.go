@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/term"
 )
 
@@ -36,7 +36,7 @@ usage or settings, 130 interrupted.`,
 		Example: "  headroom store take-queues",
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				if err := c.TakeQueues(ctx); err != nil {
 					return err
 				}
@@ -69,7 +69,7 @@ Exit codes: 0 nothing is wrong (with --repair: or all is repaired or being fetch
   headroom store check --repair --json`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				bars := term.NewBars(cmd.ErrOrStderr())
 				found, err := c.CheckStore(ctx, repair, bars.AddTimed("blobs").Set)
 				bars.Close()

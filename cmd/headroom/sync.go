@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -35,7 +35,7 @@ Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or setting
 		Example: "  headroom sync ann@example.com --watch",
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				asked, err := c.StartSync(ctx, args[0])
 				if err != nil {
 					return err
@@ -68,7 +68,7 @@ func askedText(asked control.SyncAsked) string {
 
 // followSync waits until the sync that was asked for has ended and has completed.
 // waiting reports whether another one waits to begin.
-func followSync(ctx context.Context, cmd *cobra.Command, c *operator, asked control.SyncAsked, waiting func() (bool, error)) (control.SyncAsked, error) {
+func followSync(ctx context.Context, cmd *cobra.Command, c *control.Control, asked control.SyncAsked, waiting func() (bool, error)) (control.SyncAsked, error) {
 	waits := syncWaits{out: cmd.ErrOrStderr()}
 	err := poll(ctx, func() (bool, error) {
 		j, err := c.Job(ctx, asked.Job.ID)

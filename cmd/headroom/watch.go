@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	control "headroom/internal/app"
+	"headroom/internal/control"
+	"headroom/internal/control/progress"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -34,7 +35,7 @@ Exit codes: 0 all complete, 1 one failed, is blocked, paused or cancelled, 2 wro
 usage or settings, 130 interrupted while one was still under way.`,
 		Example: "  headroom backfill watch ann@example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *operator) error {
+			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := watched(ctx, c, args)
 				if err != nil {
 					return err
@@ -56,7 +57,7 @@ usage or settings, 130 interrupted while one was still under way.`,
 }
 
 // watched are the jobs that were asked for, or all live ones.
-func watched(ctx context.Context, c *operator, names []string) ([]jobs.Job, error) {
+func watched(ctx context.Context, c *control.Control, names []string) ([]jobs.Job, error) {
 	if len(names) == 0 {
 		return c.AllBackfills(ctx, true)
 	}
@@ -79,8 +80,8 @@ func watched(ctx context.Context, c *operator, names []string) ([]jobs.Job, erro
 
 // watch shows the jobs until all have ended, and returns their last rows. It stops
 // when its output cannot be written.
-func watch(ctx context.Context, c *operator, all []jobs.Job, v view, unprinted func() error) ([]jobs.Job, error) {
-	speeds := make([]control.Speed, len(all))
+func watch(ctx context.Context, c *control.Control, all []jobs.Job, v view, unprinted func() error) ([]jobs.Job, error) {
+	speeds := make([]progress.Speed, len(all))
 	for i, j := range all {
 		speeds[i] = c.Speed(j.Project)
 	}
@@ -137,7 +138,7 @@ func ended(all []jobs.Job) error {
 
 // view shows jobs as they change.
 type view interface {
-	show(j jobs.Job, s *control.Speed)
+	show(j jobs.Job, s *progress.Speed)
 	close()
 }
 
@@ -167,7 +168,7 @@ type told struct {
 	at    time.Time
 }
 
-func (l lines) show(j jobs.Job, s *control.Speed) {
+func (l lines) show(j jobs.Job, s *progress.Speed) {
 	last, now := l.last[j.ID], told{stateText(j), j.Progress.Done(), time.Now()}
 	if now.state == last.state && (now.done == last.done || now.at.Sub(last.at) < tellEvery) {
 		return
@@ -184,7 +185,7 @@ type jsonView struct {
 	last map[string]jobs.Job
 }
 
-func (v jsonView) show(j jobs.Job, s *control.Speed) {
+func (v jsonView) show(j jobs.Job, s *progress.Speed) {
 	same := j
 	same.UpdatedAt, same.LeaseUntil = time.Time{}, time.Time{} // a lease renewed is no news
 	if last, seen := v.last[j.ID]; seen && reflect.DeepEqual(last, same) {
@@ -211,9 +212,9 @@ type bars struct {
 	of  map[string]*term.Bar
 }
 
-func (b bars) show(j jobs.Job, s *control.Speed) {
+func (b bars) show(j jobs.Job, s *progress.Speed) {
 	one, done := b.of[j.ID], j.Progress.Done()
-	n, _ := control.Total(j)
+	n, _ := progress.Total(j)
 	one.Say(nameOf(j) + ": " + doing(j, s))
 	one.Set(done, n)
 	if !j.State.Live() {

@@ -148,3 +148,15 @@ func TestWatchThatIsInterruptedSaysSo(t *testing.T) {
 		t.Errorf("stderr = %q", stderr)
 	}
 }
+
+func TestWaitingSaysForWhat(t *testing.T) {
+	j := jobs.Job{State: jobs.Waiting, WaitingFor: "user-minute", WaitUntil: time.Date(2026, 1, 1, 12, 0, 5, 0, time.Local)}
+	want := "user-minute until " + j.WaitUntil.Format("2006-01-02 15:04:05 -07:00")
+	if got := waiting(j); got != want {
+		t.Errorf("Waiting = %q, want %q", got, want)
+	}
+	j.State = jobs.Running
+	if got := waiting(j); got != "" {
+		t.Errorf("Waiting of a running job = %q, want nothing", got)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
@@ -30,12 +31,12 @@ type Assignment struct {
 }
 
 func (a *API) addAccounts() {
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-accounts", Method: http.MethodGet, Path: "/accounts", Tag: tagAccounts,
 		Summary: "List all accounts", Description: "Lists the Google users whose data is fetched, by address.",
 		Example: Page[jobs.Account]{Items: []jobs.Account{exampleAccount}},
 	}, func(ctx context.Context, in *Paging) (*Body[Page[jobs.Account]], error) {
-		all, err := a.opts.Backend.Accounts(ctx)
+		all, err := a.control.Accounts(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -44,12 +45,12 @@ func (a *API) addAccounts() {
 		}
 		return paged(*in, all[:min(len(all), in.Limit+1)], func(a jobs.Account) string { return a.Email }), nil
 	})
-	Add(a, Operation{
+	add(a, operation{
 		ID: "get-account", Method: http.MethodGet, Path: "/accounts/{email}", Tag: tagAccounts,
 		Summary: "Get one account", Description: "The case of A to Z in the address does not matter.",
 		Errors: []int{http.StatusNotFound}, Example: exampleAccount,
 	}, func(ctx context.Context, in *AccountPath) (*Body[jobs.Account], error) {
-		account, err := a.opts.Backend.Account(ctx, in.Email)
+		account, err := a.control.Account(ctx, in.Email)
 		return &Body[jobs.Account]{account}, err
 	})
 	type newAccount struct {
@@ -58,7 +59,7 @@ func (a *API) addAccounts() {
 		Assignment
 	}
 	assigned := Assignment{&exampleAccount.Tenant, &exampleAccount.Class}
-	Add(a, Operation{
+	add(a, operation{
 		ID: "add-account", Method: http.MethodPost, Path: "/accounts", Tag: tagAccounts,
 		Summary: "Add an account", Description: "Adds a Google user. Nothing is fetched before a backfill is started.",
 		Status: http.StatusCreated, Errors: []int{http.StatusConflict},
@@ -66,12 +67,12 @@ func (a *API) addAccounts() {
 	}, func(ctx context.Context, in *Body[newAccount]) (*located[jobs.Account], error) {
 		email, err := jobs.ParseAddress(in.Body.Email)
 		if err != nil {
-			return nil, Invalid(err)
+			return nil, invalid(err)
 		}
-		account, err := a.opts.Backend.AddAccount(ctx, email, in.Body.Project, in.Body.Assignment)
+		account, err := a.control.AddAccount(ctx, email, in.Body.Project, control.Assignment(in.Body.Assignment))
 		return at(http.StatusCreated, account, "accounts", account.Email), err
 	})
-	Add(a, Operation{
+	add(a, operation{
 		ID: "assign-account", Method: http.MethodPatch, Path: "/accounts/{email}", Tag: tagAccounts,
 		Summary:     "Change the tenant or the priority class of an account",
 		Description: "Changes what the body names and leaves the rest. It holds within seconds, for backfills that are under way too.",
@@ -81,9 +82,9 @@ func (a *API) addAccounts() {
 		Body Assignment
 	}) (*Body[jobs.Account], error) {
 		if in.Body.Tenant == nil && in.Body.Class == nil {
-			return nil, Invalid(errors.New("the body changes nothing; name tenant or class"))
+			return nil, invalid(errors.New("the body changes nothing; name tenant or class"))
 		}
-		account, err := a.opts.Backend.AssignAccount(ctx, in.Email, in.Body)
+		account, err := a.control.AssignAccount(ctx, in.Email, control.Assignment(in.Body))
 		return &Body[jobs.Account]{account}, err
 	})
 }

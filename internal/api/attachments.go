@@ -15,24 +15,24 @@ var exampleAttachment = jobs.Attachment{
 }
 
 func (a *API) addAttachments() {
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-attachments", Method: http.MethodGet, Path: "/accounts/{email}/messages/{id}/attachments", Tag: tagMessages,
 		Summary: "List the attachments of a message", Description: "Lists the attachments of a message that is stored in format full, all of them, by their parts.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.Attachment]{Items: []jobs.Attachment{exampleAttachment}},
 	}, func(ctx context.Context, in *MessagePath) (*Body[Page[jobs.Attachment]], error) {
-		all, err := a.opts.Backend.Attachments(ctx, in.Email, in.ID)
+		all, err := a.control.Attachments(ctx, in.Email, in.ID)
 		return &Body[Page[jobs.Attachment]]{Page[jobs.Attachment]{Items: append([]jobs.Attachment{}, all...)}}, err
 	})
-	op := Operation{
+	op := operation{
 		ID: "download-attachment", Method: http.MethodGet, Path: "/accounts/{email}/messages/{id}/attachments/{part}", Tag: tagMessages,
 		Summary: "Download an attachment", Description: "The content of an attachment, byte for byte. Its type is told by the list of attachments only, so that no browser shows what a stranger sent.",
 		Errors: []int{http.StatusNotFound},
 	}
-	Add(a, op, func(ctx context.Context, in *struct {
+	add(a, op, func(ctx context.Context, in *struct {
 		MessagePath
 		Part string `path:"part" example:"1" maxLength:"512" doc:"The attachment's part."`
 	}) (*huma.StreamResponse, error) {
-		found, content, err := a.opts.Backend.OpenAttachment(ctx, in.Email, in.ID, in.Part)
+		found, content, err := a.control.OpenAttachment(ctx, in.Email, in.ID, in.Part)
 		if err != nil {
 			return nil, err
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
@@ -45,21 +47,21 @@ func (a *API) addBackfills() {
 		State   string `query:"state" doc:"Only those in this state." enum:"queued,running,waiting,paused,blocked,completed,completed-with-failures,cancelled,failed"`
 		Account string `query:"account" maxLength:"254" doc:"Only those of this account."`
 	}
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-backfills", Method: http.MethodGet, Path: "/backfills", Tag: tagBackfills,
 		Summary: "List backfills", Description: "Lists backfills by id, with state and progress.",
 		Example: Page[jobs.Job]{Items: []jobs.Job{exampleJob}, Next: exampleJob.ID},
 	}, func(ctx context.Context, in *find) (*Body[Page[jobs.Job]], error) {
-		f := jobs.JobFilter{Kind: jobs.MailBackfill, Account: in.Account, State: jobs.State(in.State)}
-		found, err := a.opts.Backend.Backfills(ctx, f, in.after, in.Limit+1)
+		f := jobs.JobFilter{Account: in.Account, State: jobs.State(in.State)}
+		found, err := a.control.FindBackfills(ctx, f, in.after, in.Limit+1)
 		return paged(in.Paging, found, func(j jobs.Job) string { return j.ID }), err
 	})
-	Add(a, Operation{
+	add(a, operation{
 		ID: "get-backfill", Method: http.MethodGet, Path: "/backfills/{id}", Tag: tagBackfills,
 		Summary: "Get one backfill", Description: "State, progress, and what it waits for until when.",
 		Errors: []int{http.StatusNotFound}, Example: exampleJob,
 	}, func(ctx context.Context, in *BackfillPath) (*Body[jobs.Job], error) {
-		job, err := a.opts.Backend.Backfill(ctx, in.ID)
+		job, err := a.backfill(ctx, in.ID)
 		return &Body[jobs.Job]{job}, err
 	})
 	a.addStart()
@@ -70,15 +72,30 @@ func (a *API) addBackfills() {
 		Reason  string `query:"reason" maxLength:"4096" doc:"Only those with this reason, exactly as listed."`
 		GivenUp bool   `query:"given_up" doc:"Only those that are not tried again by themselves."`
 	}
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-failures", Method: http.MethodGet, Path: "/backfills/{id}/failures", Tag: tagBackfills,
 		Summary: "List what a backfill could not fetch", Description: "Lists by id the messages whose last attempt did not succeed.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.Failure]{Items: []jobs.Failure{exampleFailure}},
 	}, func(ctx context.Context, in *failures) (*Body[Page[jobs.Failure]], error) {
 		f := jobs.FailureFilter{Class: jobs.Class(in.Class), Reason: in.Reason, GivenUp: in.GivenUp}
-		found, err := a.opts.Backend.Failures(ctx, in.ID, f, in.after, in.Limit+1)
+		if _, err := a.backfill(ctx, in.ID); err != nil {
+			return nil, err
+		}
+		found, err := a.control.Failures(ctx, in.ID, f, in.after, in.Limit+1)
 		return paged(in.Paging, found, func(f jobs.Failure) string { return f.ID }), err
 	})
+}
+
+// backfill finds a backfill by its id, which an address is not.
+func (a *API) backfill(ctx context.Context, id string) (jobs.Job, error) {
+	if !strings.HasPrefix(id, jobs.BackfillID("")) {
+		return jobs.Job{}, control.Errorf(control.NotFound, "no backfill %s; an id begins with %q, and GET %s/backfills lists all", id, jobs.BackfillID(""), Path)
+	}
+	all, err := a.control.Backfills(ctx, id)
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	return all[0], nil
 }
 
 func (a *API) addStart() {
@@ -86,7 +103,7 @@ func (a *API) addStart() {
 		Account string      `json:"account" minLength:"1" maxLength:"254" doc:"The account's address."`
 		Filter  jobs.Filter `json:"filter,omitzero" doc:"Which part of the mailbox; all of it without spam and trash if left out."`
 	}
-	op := Operation{
+	op := operation{
 		ID: "start-backfill", Method: http.MethodPost, Path: "/backfills", Tag: tagBackfills,
 		Summary: "Start the backfill of a mailbox, or of a part of it",
 		Description: "There is one backfill for each account and filter. One that is under way or paused is left alone, and the " +
@@ -95,16 +112,16 @@ func (a *API) addStart() {
 		Request: newBackfill{"ann@example.com", jobs.Filter{After: exampleTime.AddDate(-1, 0, 0), Labels: []string{"INBOX"}, First: 1000}},
 		Example: Started{Job: exampleJob, Created: true},
 	}
-	Add(a, op, func(ctx context.Context, in *Body[newBackfill]) (*located[Started], error) {
+	add(a, op, func(ctx context.Context, in *Body[newBackfill]) (*located[Started], error) {
 		if err := in.Body.Filter.Validate(); err != nil {
-			return nil, Invalid(err)
+			return nil, invalid(err)
 		}
-		job, created, err := a.opts.Backend.Start(ctx, in.Body.Account, in.Body.Filter)
+		started, err := a.control.StartBackfill(ctx, in.Body.Account, in.Body.Filter)
 		status := http.StatusOK
-		if created {
+		if started.Created {
 			status = http.StatusCreated
 		}
-		return at(status, Started{job, created}, "backfills", job.ID), err
+		return at(status, Started(started), "backfills", started.Job.ID), err
 	})
 	a.also(op, http.StatusOK, "The backfill was under way or paused already.", Started{Job: exampleJob})
 }

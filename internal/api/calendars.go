@@ -45,7 +45,7 @@ type Occurrences struct {
 }
 
 func (a *API) addCalendars() {
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-calendars", Method: http.MethodGet, Path: "/accounts/{email}/calendars", Tag: tagCalendars,
 		Summary: "List stored calendars", Description: "Lists the calendars of an account by id: how far each is in step, and how many events it has. Those that left the account's list are kept.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.CountedCalendar]{Items: []jobs.CountedCalendar{exampleCalendar}},
@@ -53,7 +53,7 @@ func (a *API) addCalendars() {
 		AccountPath
 		Paging
 	}) (*Body[Page[jobs.CountedCalendar]], error) {
-		all, err := a.opts.Backend.Calendars(ctx, in.Email)
+		all, err := a.control.Calendars(ctx, in.Email)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (a *API) addCalendars() {
 		}
 		return paged(in.Paging, all[:min(len(all), in.Limit+1)], func(c jobs.CountedCalendar) string { return c.ID }), nil
 	})
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-events", Method: http.MethodGet, Path: "/accounts/{email}/calendars/{calendar}/events", Tag: tagCalendars,
 		Summary: "List stored events", Description: "Lists single events, series and the occurrences that differ from their series, by id, as Google gave them.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.Event]{Items: []jobs.Event{exampleEvent}},
@@ -71,14 +71,14 @@ func (a *API) addCalendars() {
 		Paging
 		Deleted bool `query:"deleted" doc:"Deleted events, too."`
 	}) (*Body[Page[jobs.Event]], error) {
-		found, err := a.opts.Backend.Events(ctx, in.Email, in.Calendar, jobs.EventQuery{After: in.after, Limit: in.Limit + 1, Deleted: in.Deleted})
+		found, err := a.control.Events(ctx, in.Email, in.Calendar, jobs.EventQuery{After: in.after, Limit: in.Limit + 1, Deleted: in.Deleted})
 		return paged(in.Paging, found, func(e jobs.Event) string { return e.ID }), err
 	})
 	a.addOccurrences()
 }
 
 func (a *API) addOccurrences() {
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-occurrences", Method: http.MethodGet, Path: "/accounts/{email}/calendars/{calendar}/occurrences", Tag: tagCalendars,
 		Summary:     "List what takes place, occurrence by occurrence",
 		Description: "Lists the occurrences of all stored events between two moments by their beginning: moved ones where they are, cancelled ones not at all. From now on for two years where nothing else is said.",
@@ -90,9 +90,9 @@ func (a *API) addOccurrences() {
 		To   moment `query:"to" doc:"Only what begins before this moment; a date begins in UTC."`
 	}) (*Body[Occurrences], error) {
 		if !in.To.IsZero() && !in.From.Before(in.To.Time) {
-			return nil, Invalid(errors.New("from is not before to"))
+			return nil, invalid(errors.New("from is not before to"))
 		}
-		page, err := a.opts.Backend.Occurrences(ctx, in.Email, in.Calendar, agenda.Span{From: in.From.Time, To: in.To.Time}, in.after, in.Limit)
+		page, err := a.control.Occurrences(ctx, in.Email, in.Calendar, agenda.Span{From: in.From.Time, To: in.To.Time}, in.after, in.Limit)
 		if errors.Is(err, agenda.ErrCursor) {
 			return nil, cursorError{}
 		}

@@ -115,7 +115,7 @@ func (a *API) recovered(w *sentWriter, r *http.Request) {
 	}
 	err, _ := p.(error)
 	if r.Context().Err() == nil && !errors.Is(err, http.ErrAbortHandler) {
-		a.opts.Log.Error("operation panicked", zap.String("path", r.URL.Path), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		a.log.Error("operation panicked", zap.String("path", r.URL.Path), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 	}
 	if w.sent {
 		panic(http.ErrAbortHandler) // the client must not take what it has for the whole

@@ -40,33 +40,33 @@ func (a *API) addMessages() {
 		After  moment `query:"after" doc:"Only those received at this moment or later; a date begins in UTC."`
 		Before moment `query:"before" doc:"Only those received before this moment; a date begins in UTC."`
 	}
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-messages", Method: http.MethodGet, Path: "/accounts/{email}/messages", Tag: tagMessages,
 		Summary: "List stored messages", Description: "Lists the messages of an account that are stored by id, without their bodies.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.Message]{Items: []jobs.Message{exampleMessage}},
 	}, func(ctx context.Context, in *find) (*Body[Page[jobs.Message]], error) {
 		f := jobs.MessageFilter{Label: in.Label, After: in.After.Time, Before: in.Before.Time}
 		if err := f.Validate(); err != nil {
-			return nil, Invalid(err)
+			return nil, invalid(err)
 		}
-		found, err := a.opts.Backend.Messages(ctx, in.Email, f, in.after, in.Limit+1)
+		found, err := a.control.FindMessages(ctx, in.Email, f, in.after, in.Limit+1)
 		return paged(in.Paging, found, func(m jobs.Message) string { return m.ID }), err
 	})
-	Add(a, Operation{
+	add(a, operation{
 		ID: "get-message", Method: http.MethodGet, Path: "/accounts/{email}/messages/{id}", Tag: tagMessages,
 		Summary: "Get what is stored of a message beside its body", Description: "An empty sha256 says that its body is not stored.",
 		Errors: []int{http.StatusNotFound}, Example: exampleMessage,
 	}, func(ctx context.Context, in *MessagePath) (*Body[jobs.Message], error) {
-		m, err := a.opts.Backend.Message(ctx, in.Email, in.ID)
+		m, err := a.control.Message(ctx, in.Email, in.ID)
 		return &Body[jobs.Message]{m}, err
 	})
-	op := Operation{
+	op := operation{
 		ID: "download-message", Method: http.MethodGet, Path: "/accounts/{email}/messages/{id}/raw", Tag: tagMessages,
 		Summary: "Download a message", Description: "The message as Gmail had it, byte for byte.",
 		Errors: []int{http.StatusNotFound},
 	}
-	Add(a, op, func(ctx context.Context, in *MessagePath) (*huma.StreamResponse, error) {
-		m, raw, err := a.opts.Backend.OpenMessage(ctx, in.Email, in.ID)
+	add(a, op, func(ctx context.Context, in *MessagePath) (*huma.StreamResponse, error) {
+		m, raw, err := a.control.OpenMessage(ctx, in.Email, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (a *API) send(ctx huma.Context, d download, content io.ReadCloser) {
 	_, w := humago.Unwrap(ctx)
 	// The server's own bound is for answers of a few kilobytes.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTime)); err != nil {
-		a.opts.Log.Debug("write deadline not set", zap.Error(err))
+		a.log.Debug("write deadline not set", zap.Error(err))
 	}
 	ctx.SetHeader("Content-Type", d.kind)
 	ctx.SetHeader("X-Content-Type-Options", "nosniff")
@@ -108,7 +108,7 @@ func (a *API) send(ctx huma.Context, d download, content io.ReadCloser) {
 	ctx.SetStatus(http.StatusOK)
 	if n, err := io.Copy(ctx.BodyWriter(), content); err != nil || n != d.size {
 		if err := ctx.Context().Err(); err == nil {
-			a.opts.Log.Warn("download broken off", zap.String("message", d.id), zap.Int64("sent", n), zap.Int64("size", d.size), zap.Error(err))
+			a.log.Warn("download broken off", zap.String("message", d.id), zap.Int64("sent", n), zap.Int64("size", d.size), zap.Error(err))
 		}
 		panic(http.ErrAbortHandler)
 	}

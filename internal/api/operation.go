@@ -11,9 +11,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// An Operation describes one operation. Example is the body of its answer, Request
+// An operation describes one operation. Example is the body of its answer, Request
 // that of the request if it has one.
-type Operation struct {
+type operation struct {
 	ID, Method, Path     string
 	Tag                  string
 	Summary, Description string
@@ -23,9 +23,9 @@ type Operation struct {
 	Timeout              time.Duration // 10 s if 0
 }
 
-// Add adds an operation. In and Out are the types that huma reads from a request
+// add adds an operation. In and Out are the types that huma reads from a request
 // and writes as an answer.
-func Add[In, Out any](a *API, op Operation, do func(context.Context, *In) (*Out, error)) {
+func add[In, Out any](a *API, op operation, do func(context.Context, *In) (*Out, error)) {
 	ok := op.Status
 	if ok == 0 {
 		ok = http.StatusOK
@@ -51,7 +51,7 @@ func Add[In, Out any](a *API, op Operation, do func(context.Context, *In) (*Out,
 }
 
 // errors lists what may go wrong with an operation.
-func (a *API) errors(op Operation) []int {
+func (a *API) errors(op operation) []int {
 	all := append([]int{http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, op.Errors...)
 	if op.Method != http.MethodGet {
@@ -64,7 +64,7 @@ func (a *API) errors(op Operation) []int {
 	return slices.Compact(all)
 }
 
-func (a *API) addExamples(op Operation, answer *huma.Response) {
+func (a *API) addExamples(op operation, answer *huma.Response) {
 	if media := answer.Content["application/json"]; media != nil {
 		media.Example = op.Example
 	}
@@ -77,7 +77,7 @@ func (a *API) addExamples(op Operation, answer *huma.Response) {
 }
 
 // also documents another status with the same body, or one without.
-func (a *API) also(op Operation, status int, description string, example any) {
+func (a *API) also(op operation, status int, description string, example any) {
 	item := a.huma.OpenAPI().Paths[op.Path]
 	first := item.Post.Responses[strconv.Itoa(op.Status)]
 	item.Post.Responses[strconv.Itoa(status)] = &huma.Response{

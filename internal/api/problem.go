@@ -12,60 +12,51 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"go.uber.org/zap"
 
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
 // problem is the answer to a request that could not be served. The text of an error
 // that nobody expected stays in the log.
 func (a *API) problem(ctx context.Context, err error, within time.Duration) error {
-	status := a.status(err)
+	status := status(err)
 	switch {
 	case status == http.StatusGatewayTimeout:
 		return huma.NewError(status, fmt.Sprintf("no answer within %s; ask again, or for less at once", within))
 	case errors.Is(err, jobs.ErrDamaged): // somebody has to act, and the text says how
-		a.opts.Log.Error("a stored body is damaged", zap.Error(err))
+		a.log.Error("a stored body is damaged", zap.Error(err))
 		return huma.NewError(status, err.Error())
 	case status != http.StatusInternalServerError:
 		return huma.NewError(status, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if ctx.Err() == nil { // else nobody waits for the answer any more
-		a.opts.Log.Error("operation failed", zap.Error(err))
+		a.log.Error("operation failed", zap.Error(err))
 	}
 	return huma.NewError(status, "something unexpected went wrong; the log of the server says what")
 }
 
-func (a *API) status(err error) int {
-	if status := a.opts.Backend.Status(err); status != 0 {
-		return status
-	}
-	_, state := errors.AsType[*jobs.StateError](err)
-	_, invalid := errors.AsType[*invalidError](err)
-	_, cursor := errors.AsType[cursorError](err)
-	switch {
-	case errors.Is(err, jobs.ErrNotFound):
-		return http.StatusNotFound
-	case errors.Is(err, jobs.ErrExists), state:
-		return http.StatusConflict
-	case cursor:
+// statusOf shows what kind of error it is.
+var statusOf = map[control.Kind]int{
+	control.Unexpected:  http.StatusInternalServerError,
+	control.NotFound:    http.StatusNotFound,
+	control.Unknown:     http.StatusNotFound,
+	control.Refused:     http.StatusUnprocessableEntity,
+	control.Conflict:    http.StatusConflict,
+	control.Unavailable: http.StatusServiceUnavailable,
+	control.Settings:    http.StatusServiceUnavailable,
+	control.Google:      http.StatusBadGateway,
+	control.Timeout:     http.StatusGatewayTimeout,
+}
+
+func status(err error) int {
+	if _, ok := errors.AsType[cursorError](err); ok {
 		return http.StatusBadRequest
-	case invalid:
-		return http.StatusUnprocessableEntity
-	case errors.Is(err, context.DeadlineExceeded):
-		return http.StatusGatewayTimeout
 	}
-	return http.StatusInternalServerError
+	return statusOf[control.KindOf(err)]
 }
 
-// An invalidError says what is wrong with a request.
-type invalidError struct{ error }
-
-// Invalid makes an error that says what is wrong with a request.
-func Invalid(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &invalidError{err}
-}
+// invalid is an error that says what is wrong with a request.
+func invalid(err error) error { return &control.Error{Kind: control.Refused, Err: err} }
 
 // explainInvalid says in the detail of a problem which part of a request is wrong.
 func explainInvalid(_ huma.Context, _ string, v any) (any, error) {

@@ -38,13 +38,13 @@ var (
 func (p SchedulePath) known() (jobs.Schedule, error) {
 	s, err := jobs.ParseSchedule(p.Schedule)
 	if err != nil {
-		return "", Invalid(err)
+		return "", invalid(err)
 	}
 	return s, nil
 }
 
 func (a *API) addSchedules() {
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-schedules", Method: http.MethodGet, Path: "/schedules", Tag: tagSchedules,
 		Summary: "List schedules", Description: "Lists the schedules, an item for all accounts whose settings are the same: when they run next, which slot ran last, what the work came to, what was missed, and what pauses them.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.ScheduleLine]{Items: []jobs.ScheduleLine{exampleLine}},
@@ -53,14 +53,14 @@ func (a *API) addSchedules() {
 		Paging
 	}) (*Body[Page[jobs.ScheduleLine]], error) {
 		skip := in.skip()
-		all, err := a.opts.Backend.Schedules(ctx, jobs.ScheduleScope{Account: in.Account, Tenant: in.Tenant})
+		all, err := a.control.Schedules(ctx, jobs.ScheduleScope{Account: in.Account, Tenant: in.Tenant})
 		if err != nil {
 			return nil, err
 		}
 		all = all[min(skip, len(all)):]
 		return paged(in.Paging, all[:min(len(all), in.Limit+1)], func(jobs.ScheduleLine) string { return strconv.Itoa(skip + in.Limit) }), nil
 	})
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-next-runs", Method: http.MethodGet, Path: "/schedules/{schedule}/next", Tag: tagSchedules,
 		Summary: "List the next runs of a schedule", Description: "Lists what comes next of a schedule: its slots, in the zone of its specification, and when an account's runs are due after them. Runs that make up for missed ones are not among these.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.ScheduledRun]{Items: []jobs.ScheduledRun{exampleRun}},
@@ -73,7 +73,7 @@ func (a *API) addSchedules() {
 		if err != nil {
 			return nil, err
 		}
-		all, err := a.opts.Backend.NextRuns(ctx, schedule, in.Account, in.Number)
+		all, err := a.control.NextRuns(ctx, schedule, in.Account, in.Number)
 		return &Body[Page[jobs.ScheduledRun]]{Page[jobs.ScheduledRun]{Items: append([]jobs.ScheduledRun{}, all...)}}, err
 	})
 	a.addScheduleSteering()
@@ -95,8 +95,8 @@ func (r ScopedRequest) read() (schedule jobs.Schedule, scope jobs.ScheduleScope,
 }
 
 func (a *API) addScheduleSteering() {
-	b := a.opts.Backend
-	Add(a, Operation{
+	c := a.control
+	add(a, operation{
 		ID: "run-schedule", Method: http.MethodPost, Path: "/schedules/{schedule}/run", Tag: tagSchedules,
 		Summary: "Run a schedule now", Description: "Asks for the work of a schedule now, paused or not, for an account, a tenant's accounts or, without either, all. Its slots stay as they are. 409 says why there is nothing to ask for of an account.",
 		Errors: []int{http.StatusNotFound, http.StatusConflict}, Request: exampleScope, Example: exampleRan,
@@ -105,17 +105,17 @@ func (a *API) addScheduleSteering() {
 		if err != nil {
 			return nil, err
 		}
-		ran, err := b.RunSchedule(ctx, schedule, scope)
+		ran, err := c.RunSchedule(ctx, schedule, scope)
 		return &Body[jobs.ScheduleRun]{ran}, err
 	})
 	for _, verb := range []struct {
 		name, summary, description string
 		do                         func(context.Context, jobs.Schedule, jobs.ScheduleScope) (jobs.SchedulePausing, error)
 	}{
-		{"pause", "Pause a schedule", "Keeps a schedule from running for an account, a tenant's accounts or, without either, all, until it is resumed for the same.", b.PauseSchedule},
-		{"resume", "Resume a schedule", "Ends the pause of a schedule that was made for the same; what else pauses it stays, and is named.", b.ResumeSchedule},
+		{"pause", "Pause a schedule", "Keeps a schedule from running for an account, a tenant's accounts or, without either, all, until it is resumed for the same.", c.PauseSchedule},
+		{"resume", "Resume a schedule", "Ends the pause of a schedule that was made for the same; what else pauses it stays, and is named.", c.ResumeSchedule},
 	} {
-		Add(a, Operation{
+		add(a, operation{
 			ID: verb.name + "-schedule", Method: http.MethodPost, Path: "/schedules/{schedule}/" + verb.name, Tag: tagSchedules,
 			Summary: verb.summary, Description: verb.description + " To ask twice is fine.",
 			Errors: []int{http.StatusNotFound}, Request: exampleScope, Example: examplePaused,

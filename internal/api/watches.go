@@ -17,7 +17,7 @@ var exampleWatch = jobs.Watch{
 }
 
 func (a *API) addWatches() {
-	Add(a, Operation{
+	add(a, operation{
 		ID: "list-watches", Method: http.MethodGet, Path: "/watches", Tag: "push",
 		Summary: "List what Google tells of", Description: "Lists the watches of mailboxes, lists of calendars and calendars, by account: until when Google tells of changes, when that is renewed, when it last told of one, and what has failed.",
 		Errors: []int{http.StatusNotFound}, Example: Page[jobs.Watch]{Items: []jobs.Watch{exampleWatch}},
@@ -25,7 +25,7 @@ func (a *API) addWatches() {
 		Paging
 		Account string `query:"account" maxLength:"254" doc:"Only those of this account, by its address."`
 	}) (*Body[Page[jobs.Watch]], error) {
-		found, err := a.opts.Backend.Watches(ctx, in.Account, watchAfter(in.after), in.Limit+1)
+		found, err := a.control.Watches(ctx, in.Account, watchAfter(in.after), in.Limit+1)
 		return paged(in.Paging, found, watchCursor), err
 	})
 }

@@ -63,11 +63,7 @@ func weights(f config.Fairness) scheduler.Weights {
 
 // addAdmission adds what gives places to backfills.
 func (a *App) addAdmission(queue scheduler.Putter) error {
-	projects, err := Projects(a.cfg)
-	if err != nil {
-		return err
-	}
-	capacity, err := capacities(a.cfg, projects, a.ledger)
+	capacity, err := capacities(a.cfg, a.projects, a.ledger)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,8 @@
-// Package app assembles a process from its parts, runs it, and takes it apart
-// again; and it does what an operator's commands ask for. It decides nothing
-// about the work: which part does what stands in the parts.
+// Package app assembles a process from its parts, runs it, and takes it apart again
+// in reverse.
 //
-// Everything that can be wrong with the surroundings is looked at before
-// anything is written: settings, then Redis, then the port, then the store.
+// Everything that can be wrong with the surroundings is checked before anything is
+// written: settings, then Redis, then the port, then the store.
 package app
 
 import (
@@ -11,10 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 
-	"github.com/hibiken/asynq"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
@@ -22,6 +21,7 @@ import (
 	"headroom/config"
 	"headroom/internal/api"
 	"headroom/internal/blob"
+	"headroom/internal/control"
 	"headroom/internal/google"
 	"headroom/internal/queueowner"
 	"headroom/internal/redisconn"
@@ -84,16 +84,17 @@ type Options struct {
 // An App is an assembled process. Make it with [New], then either [App.Run] or
 // [App.Close] it.
 type App struct {
-	opts   Options
-	cfg    config.Config
-	redis  *redisconn.Clients
-	store  *sqlite.Store
-	ledger *quota.Ledger
-	addr   net.Addr
-	parts  []part
-	undo   cleanups
-
+	opts     Options
+	cfg      config.Config
+	projects map[string]quota.Project
+	redis    *redisconn.Clients
+	store    *sqlite.Store
+	ledger   *quota.Ledger
+	control  *control.Control
 	settings *publisher
+	addr     net.Addr
+	parts    []part
+	undo     cleanups
 }
 
 // New checks the surroundings and assembles the parts of the roles; nothing
@@ -127,22 +128,21 @@ func (a *App) has(role Role) bool { return slices.Contains(a.opts.Roles, role) }
 // assemble is one straight line, since its order is the point: what may fail
 // comes before what leaves traces, and each thing's undoing is noted when it
 // exists.
-func (a *App) assemble(ctx context.Context) error {
-	if err := CheckSettings(a.cfg, a.opts.Roles); err != nil {
+func (a *App) assemble(ctx context.Context) (err error) {
+	if a.projects, err = checkSettings(a.cfg, a.opts.Roles); err != nil {
 		return err
 	}
-	projects, err := Projects(a.cfg)
-	if err != nil {
-		return err
-	}
-	if a.redis, err = connect(ctx, a.cfg.Redis.URL, a.cfg.Worker.Concurrency, a.opts.Log); err != nil {
+	if a.redis, err = redisconn.New(a.cfg.Redis.URL, a.cfg.Worker.Concurrency); err != nil {
 		return err
 	}
 	a.undo.add("close redis", a.redis.Close)
+	if err := a.redis.Check(ctx, a.opts.Log); err != nil {
+		return err
+	}
 
 	journal := quota.NewJournal(quota.JournalOptions{Process: processName(), Registerer: a.opts.Registry})
 	ledger := quota.Options{
-		Redis: a.redis.Ledger, Projects: projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
+		Redis: a.redis.Ledger, Projects: a.projects, Scale: a.cfg.Scale, KeyPrefix: a.cfg.Redis.LedgerPrefix,
 		Fresh: a.opts.FreshRedis, FailOpen: failOpen(a.cfg), Journal: journal, Log: a.opts.Log, Registerer: a.opts.Registry,
 	}
 	if a.opts.LedgerFunc != nil {
@@ -155,27 +155,35 @@ func (a *App) assemble(ctx context.Context) error {
 	a.parts = append(a.parts, part{"quota journal", journal.Run})
 	var gmail *google.Google
 	if a.has(RoleWorker) {
-		if gmail, err = a.newGoogle(); err != nil {
+		if gmail, err = control.OpenGoogle(a.cfg, a.ledger, a.opts.Log, a.opts.Registry); err != nil {
 			return err
 		}
 		a.undo.add("close google", func() error { gmail.Close(); return nil })
 	}
-	if err := a.addWeb(ctx); err != nil {
+	ln, err := a.listen(ctx)
+	if err != nil {
 		return err
 	}
-	if a.store, err = makeStore(ctx, a.cfg, a.opts.Log); err != nil {
+	if a.store, err = control.MakeStore(ctx, a.cfg, a.opts.Log); err != nil {
 		return err
 	}
 	a.undo.add("close store", a.store.Close)
-	owner, err := newOwner(ctx, a.redis, a.cfg, a.store, a.opts.Log)
+	owner, err := control.QueueOwner(ctx, a.cfg, a.redis, a.store, a.opts.Log)
 	if err != nil {
 		return err
 	}
 	if err := owner.Claim(ctx, true); err != nil {
 		return err
 	}
+	a.control = control.New(control.Options{
+		Config: a.cfg, Log: a.opts.Log, Projects: a.projects, Store: a.store, Redis: a.redis, Ledger: a.ledger, Google: gmail,
+	})
+	a.undo.add("close control", a.control.Close)
+	if err := a.addWeb(ln); err != nil {
+		return err
+	}
 	a.parts = append(a.parts, part{"queue owner", owner.Run})
-	a.settings = newPublisher(a.store, a.ledger, projects, a.opts.Log)
+	a.settings = newPublisher(a.store, a.ledger, a.projects, a.opts.Log)
 	a.parts = append(a.parts, part{"settings", a.settings.Run})
 	if a.has(RoleWorker) {
 		if err := a.addWorkers(gmail); err != nil {
@@ -188,55 +196,19 @@ func (a *App) assemble(ctx context.Context) error {
 	return nil
 }
 
-// addWeb adds the pages of a process with [RoleWeb], or the metrics of one
-// without, if the settings say where.
-func (a *App) addWeb(ctx context.Context) error {
-	o := web.Options{
-		Listen: a.cfg.Web.Listen, Setting: "web.listen", Version: a.opts.Version,
-		Checks: []web.Check{
-			{Name: "redis", Func: func(ctx context.Context) error {
-				return a.redis.Writable(ctx, queueowner.Key(a.cfg.Redis.QueuePrefix, "ready"))
-			}},
-			// The store is opened later, but before anything is served.
-			{Name: "store", Func: func(ctx context.Context) error { return a.store.Ping(ctx) }},
-		},
-		Gatherer: a.opts.Registry, Registerer: a.opts.Registry, Log: a.opts.Log,
-		Hosts: a.cfg.Web.Hosts, RefuseAPI: api.Refuse,
-	}
+// listen takes the address of the process' pages or, without [RoleWeb], of its
+// metrics; nil if the settings name none.
+func (a *App) listen(ctx context.Context) (net.Listener, error) {
+	address, setting := a.cfg.Web.Listen, "web.listen"
 	if !a.has(RoleWeb) {
-		if a.cfg.Metrics.Listen == "" {
-			return nil
-		}
-		o.Listen, o.Setting = a.cfg.Metrics.Listen, "metrics.listen"
-		return a.listen(ctx, "metrics", web.NewMetrics(o))
+		address, setting = a.cfg.Metrics.Listen, "metrics.listen"
 	}
-	o.Redis = a.redis.Short
-	o.API = a.newAPI()
-	taker, err := a.newPush()
+	if address == "" {
+		return nil, nil
+	}
+	ln, err := web.Listen(ctx, address, setting)
 	if err != nil {
-		return err
-	}
-	if taker != nil { // a nil *push.Handler is no nil http.Handler
-		o.Push = taker
-	}
-	o.JobsFunc = func(ctx context.Context, limit int) ([]jobs.Job, int, error) {
-		return a.store.NewestJobs(ctx, limit) // the store is opened later
-	}
-	for _, lane := range quota.Lanes {
-		o.Lanes = append(o.Lanes, web.Lane{Name: string(lane), Queue: jobs.QueueName(a.cfg.Redis.QueuePrefix, string(lane))})
-	}
-	server, err := web.New(o)
-	if err != nil {
-		return err
-	}
-	return a.listen(ctx, "web", server)
-}
-
-// listen takes the server's address now, and adds it as a part.
-func (a *App) listen(ctx context.Context, name string, server *web.Server) error {
-	ln, err := server.Listen(ctx)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	a.addr = ln.Addr()
 	a.undo.add("stop listening", func() error {
@@ -245,7 +217,49 @@ func (a *App) listen(ctx context.Context, name string, server *web.Server) error
 		}
 		return nil // the server has closed it
 	})
-	a.parts = append(a.parts, part{name, func(ctx context.Context) error { return server.Serve(ctx, ln) }})
+	return ln, nil
+}
+
+// addWeb adds the pages of a process with [RoleWeb], or the metrics of one without,
+// if it listens.
+func (a *App) addWeb(ln net.Listener) error {
+	if ln == nil {
+		return nil
+	}
+	o := web.Options{
+		Listen: a.cfg.Web.Listen, Version: a.opts.Version,
+		Checks: []web.Check{
+			{Name: "redis", Func: func(ctx context.Context) error {
+				return a.redis.Writable(ctx, queueowner.Key(a.cfg.Redis.QueuePrefix, "ready"))
+			}},
+			{Name: "store", Func: a.store.Ping},
+		},
+		Gatherer: a.opts.Registry, Registerer: a.opts.Registry, Log: a.opts.Log,
+		Hosts: a.cfg.Web.Hosts, RefuseAPI: api.Refuse,
+	}
+	if !a.has(RoleWeb) {
+		o.Listen = a.cfg.Metrics.Listen
+		server := web.NewMetrics(o)
+		a.parts = append(a.parts, part{"metrics", func(ctx context.Context) error { return server.Serve(ctx, ln) }})
+		return nil
+	}
+	o.Redis, o.JobsFunc = a.redis.Short, a.store.NewestJobs
+	o.API = api.New(api.Options{Control: a.control, Version: a.opts.Version, Log: a.opts.Log})
+	taker, err := a.newPush()
+	if err != nil {
+		return err
+	}
+	if taker != nil { // a nil *push.Handler is no nil http.Handler
+		o.Push = taker
+	}
+	for _, lane := range quota.Lanes {
+		o.Lanes = append(o.Lanes, web.Lane{Name: string(lane), Queue: jobs.QueueName(a.cfg.Redis.QueuePrefix, string(lane))})
+	}
+	server, err := web.New(o)
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{"web", func(ctx context.Context) error { return server.Serve(ctx, ln) }})
 	return nil
 }
 
@@ -279,16 +293,12 @@ func (a *App) addScheduler() error {
 
 func (a *App) addWorkers(gmail *google.Google) error {
 	w := a.cfg.Worker
-	projects, err := Projects(a.cfg)
-	if err != nil {
-		return err
-	}
 	workers, err := workers.New(workers.Options{
 		Redis: a.redis.Queue, QueuePrefix: a.cfg.Redis.QueuePrefix,
-		Store: a.store, Blobs: Blobs(a.cfg), Google: mailboxes{gmail}, Parser: google.Parse,
+		Store: a.store, Blobs: control.Blobs(a.cfg), Google: mailboxes{gmail}, Parser: google.Parse,
 		Calendars: calendars{gmail}, CalendarStore: a.store, Watching: a.watching(),
 		Concurrency: w.Concurrency, InFlight: w.InFlight, SliceTime: w.Slice, Lease: w.Lease, Scale: a.cfg.Scale,
-		PricesFunc: func(project string) *price.List { return gmailList(projects[project]) }, MaxMessageBytes: int64(w.MaxMessageBytes),
+		PricesFunc: func(project string) *price.List { return control.GmailList(a.projects[project]) }, MaxMessageBytes: int64(w.MaxMessageBytes),
 		Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
 	if err != nil {
@@ -298,14 +308,25 @@ func (a *App) addWorkers(gmail *google.Google) error {
 	return nil
 }
 
-// backfillQueue is where slices of backfills go.
-func (a *App) backfillQueue() *jobs.Queue { return backfillQueue(a.redis, a.cfg) }
-
-func backfillQueue(c *redisconn.Clients, cfg config.Config) *jobs.Queue {
-	return &jobs.Queue{
-		Client: asynq.NewClientFromRedisClient(c.Short),
-		Name:   jobs.QueueName(cfg.Redis.QueuePrefix, string(quota.Backfill)),
+// queues are those that the scheduler watches, by kind of job.
+func (a *App) queues() scheduler.Queues {
+	of := func(lane quota.Lane) *scheduler.AsynqQueue {
+		return scheduler.NewAsynqQueue(control.TaskQueue(a.cfg, a.redis, lane), a.redis.Short)
 	}
+	backfills, syncs := of(quota.Backfill), of(quota.Sync)
+	return scheduler.Queues{jobs.MailBackfill: backfills, jobs.MailSync: syncs, jobs.CalendarSync: syncs}
+}
+
+// addSyncs adds what starts live syncs when they are due.
+func (a *App) addSyncs(queues scheduler.Queues) error {
+	s, err := scheduler.NewSyncs(scheduler.SyncOptions{
+		Store: a.store, Calendars: a.store, Queue: queues, Log: a.opts.Log, Registerer: a.opts.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	a.parts = append(a.parts, part{"syncs", s.Run})
+	return nil
 }
 
 // Run runs the parts until ctx ends, and returns nil then, or until one fails.
@@ -333,7 +354,10 @@ func (a *App) Addr() net.Addr { return a.addr }
 func (a *App) Store() *sqlite.Store { return a.store }
 
 // Blobs returns the bodies of the stored messages, valid until the process ends.
-func (a *App) Blobs() *blob.Folder { return Blobs(a.cfg) }
+func (a *App) Blobs() *blob.Folder { return control.Blobs(a.cfg) }
+
+// Control is what operators can do, with what the process has open.
+func (a *App) Control() *control.Control { return a.control }
 
 // Ledger is the process' ledger, for callers of their own beside the workers.
 func (a *App) Ledger() *quota.Ledger { return a.ledger }
@@ -344,4 +368,13 @@ func failOpen(cfg config.Config) float64 {
 		return quota.NoFailOpen
 	}
 	return cfg.Quota.FailOpen
+}
+
+// processName identifies the process in the quota journal.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }

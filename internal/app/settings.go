@@ -2,13 +2,12 @@ package app
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
+	"headroom/internal/control"
 	"headroom/internal/store/sqlite"
 	"headroom/quota"
 )
@@ -79,7 +78,7 @@ func (p *publisher) look(ctx context.Context) {
 // compare publishes one project's settings for one API if the ledger goes by
 // older ones. Others of the same or a later revision come from another store.
 func (p *publisher) compare(ctx context.Context, s sqlite.Setting) error {
-	want, err := liveOf(s)
+	want, err := control.LiveOf(s)
 	if err != nil {
 		return err
 	}
@@ -105,18 +104,4 @@ func (p *publisher) compare(ctx context.Context, s sqlite.Setting) error {
 // sameLive reports whether two live settings are the same, revision and all.
 func sameLive(a, b quota.Live) bool {
 	return a.Revision == b.Revision && a.Mode == b.Mode && slices.Equal(a.Changes, b.Changes)
-}
-
-// liveOf reads what the store keeps of live settings. Nothing set is the zero
-// Live.
-func liveOf(s sqlite.Setting) (quota.Live, error) {
-	var live quota.Live
-	if s.Revision == 0 {
-		return live, nil
-	}
-	if err := json.Unmarshal(s.Live, &live); err != nil {
-		return quota.Live{}, fmt.Errorf("quota settings of %s, %s, revision %d in the store: %w", s.Project, s.API, s.Revision, err)
-	}
-	live.Revision = s.Revision
-	return live, nil
 }

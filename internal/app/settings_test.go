@@ -12,7 +12,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"headroom/config"
+	"headroom/internal/control"
 	"headroom/internal/lab/localredis"
+	"headroom/internal/redisconn"
 	"headroom/internal/store/sqlite"
 	"headroom/quota"
 )
@@ -41,16 +43,20 @@ func newPublishing(t *testing.T) publishing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	projects, err := Projects(cfg)
+	projects, err := control.Projects(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, closeLedger, err := openLedger(cfg, projects)
+	clients, err := redisconn.New(cfg.Redis.URL, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := quota.NewLedger(quota.Options{Redis: clients.Ledger, Projects: projects, KeyPrefix: cfg.Redis.LedgerPrefix})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})
-	t.Cleanup(func() { rdb.Close(); closeLedger() })
+	t.Cleanup(func() { rdb.Close(); clients.Close() })
 	core, logs := observer.New(zapcore.InfoLevel)
 	return publishing{newPublisher(s, ledger, projects, zap.New(core)), t, rdb, logs}
 }

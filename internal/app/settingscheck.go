@@ -4,59 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"headroom/config"
-	"headroom/internal/google"
+	"headroom/internal/control"
+	"headroom/quota"
 )
 
 // CheckSettings finds what a process with these roles refuses of settings, without
 // contacting anything: unknown price lists, no project, credentials that are missing
 // or no key. The error is a *[config.InvalidError] with every problem.
 func CheckSettings(cfg config.Config, roles []Role) error {
+	_, err := checkSettings(cfg, roles)
+	return err
+}
+
+// checkSettings is [CheckSettings], which returns the projects that it has made of
+// the settings.
+func checkSettings(cfg config.Config, roles []Role) (map[string]quota.Project, error) {
 	var problems []error
-	if _, err := Projects(cfg); err != nil {
+	projects, err := control.Projects(cfg)
+	if err != nil {
 		invalid, ok := errors.AsType[*config.InvalidError](err)
 		if !ok {
-			return err
+			return nil, err
 		}
 		problems = invalid.Problems
 	}
 	if slices.Contains(roles, RoleWorker) {
 		if len(cfg.Google.Projects) == 0 {
-			problems = append(problems, errNoProject())
+			problems = append(problems, errors.New("google.projects: must name at least one Google Cloud project; docs/configuration.md shows how"))
 		}
-		problems = append(problems, credentialProblems(cfg)...)
+		problems = append(problems, control.CredentialProblems(cfg)...)
 	}
 	if len(problems) > 0 {
-		return &config.InvalidError{Problems: problems}
+		return nil, &config.InvalidError{Problems: problems}
 	}
-	return nil
-}
-
-// errNoProject is what a process that calls Google needs to be told.
-func errNoProject() error {
-	return errors.New("google.projects: must name at least one Google Cloud project; docs/configuration.md shows how")
-}
-
-// credentialProblems are what is wrong with the credentials of projects.
-func credentialProblems(cfg config.Config) []error {
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(cfg.Google.Projects)) {
-		key, path := "google.projects."+name+".credentials", cfg.Google.Projects[name].Credentials
-		switch {
-		case path != "":
-			if err := google.CheckKey(path); err != nil {
-				problems = append(problems, fmt.Errorf("%s: %w", key, err))
-			}
-		case cfg.Google.Endpoint == "":
-			problems = append(problems, fmt.Errorf("%s: must name the key file of a service account, unless google.endpoint names a fake Google", key))
-		}
-	}
-	return problems
+	return projects, nil
 }
 
 // CheckPaths finds what opening the store would fail for, by looking at what is there

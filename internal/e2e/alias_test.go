@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
 
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
@@ -22,7 +22,7 @@ func TestOneMailboxHasOneQuotaByWhateverName(t *testing.T) {
 	if err := r.fake.AddAlias(ann, alias); err != nil {
 		t.Fatal(err)
 	}
-	added, err := app.AddAccount(t.Context(), r.cfg, alias, "main", zaptest.NewLogger(t))
+	added, err := r.control().AddAccount(t.Context(), alias, "main", control.Assignment{})
 	if err != nil || added.Mailbox != "" || len(added.SharedWith) > 0 {
 		t.Errorf("before the first contact: %+v, %v", added, err)
 	}
@@ -39,7 +39,7 @@ func TestOneMailboxHasOneQuotaByWhateverName(t *testing.T) {
 	r.waitOf(alias, s, "the alias' backfill", done)
 	shown := func(email string) jobs.Account {
 		t.Helper()
-		account, err := app.KnownAccount(t.Context(), r.cfg, s, email)
+		account, err := r.control().Account(t.Context(), email)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestAMailboxIsNotAddedTwiceWithoutAWord(t *testing.T) {
 	if others, err := s.NoteMailbox(t.Context(), job.Ref(), "Ann@Example.com"); err != nil || len(others) > 0 {
 		t.Fatalf("NoteMailbox = %v, %v", others, err)
 	}
-	got, err := app.AddAccount(t.Context(), r.cfg, ann, "main", zaptest.NewLogger(t))
+	got, err := r.control().AddAccount(t.Context(), ann, "main", control.Assignment{})
 	if err != nil || !slices.Equal(got.SharedWith, []string{"sales@example.com"}) {
 		t.Errorf("AddAccount = %+v, %v, want it told that its mailbox is there", got, err)
 	}

@@ -19,6 +19,8 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/blob"
+	"headroom/internal/control/estimate"
+	"headroom/internal/control/quotaview"
 	"headroom/internal/lab/localredis"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
@@ -414,10 +416,10 @@ func TestAPIMessages(t *testing.T) {
 func TestAPIQuota(t *testing.T) {
 	s := serve(t, nil)
 	ask[jobs.Account](s, 201, "POST", "/accounts", map[string]string{"email": ann, "project": "main"})
-	if got := ask[app.QuotaState](s, 200, "GET", "/quota/"+ann, nil); got.Project != "main" || len(got.APIs) == 0 || len(got.APIs[0].Windows) == 0 {
+	if got := ask[quotaview.QuotaState](s, 200, "GET", "/quota/"+ann, nil); got.Project != "main" || len(got.APIs) == 0 || len(got.APIs[0].Windows) == 0 {
 		t.Errorf("quota = %+v", got)
 	}
-	if got := ask[app.QuotaStory](s, 200, "GET", "/quota/"+ann+"/explain?last=3", nil); got.Account != ann || got.Notes == nil {
+	if got := ask[quotaview.QuotaStory](s, 200, "GET", "/quota/"+ann+"/explain?last=3", nil); got.Account != ann || got.Notes == nil {
 		t.Errorf("story = %+v", got)
 	}
 	type set struct {
@@ -434,7 +436,7 @@ func TestAPIQuota(t *testing.T) {
 			t.Errorf("set %d = %+v", i, got)
 		}
 	}
-	state := ask[app.QuotaState](s, 200, "GET", "/quota/"+ann, nil)
+	state := ask[quotaview.QuotaState](s, 200, "GET", "/quota/"+ann, nil)
 	for _, l := range state.APIs[0].Windows[0].Lanes {
 		if l.Lane == "backfill" && l.Ceiling != state.APIs[0].Windows[0].Units/2 {
 			t.Errorf("backfill's ceiling = %d of %d, want half", l.Ceiling, state.APIs[0].Windows[0].Units)
@@ -517,7 +519,7 @@ func TestAPIEstimatesLikeTheCommand(t *testing.T) {
 	})
 	s.fails(404, "unknown account", "POST", "/estimates", map[string]any{"account": ann})
 	ask[jobs.Account](s, 201, "POST", "/accounts", map[string]string{"email": ann, "project": "main"})
-	if got := ask[app.Estimate](s, 200, "POST", "/estimates", map[string]any{"account": ann, "sample": 2}); got.Messages.Value != 120 || got.Bytes == nil || len(got.Prices) == 0 {
+	if got := ask[estimate.Estimate](s, 200, "POST", "/estimates", map[string]any{"account": ann, "sample": 2}); got.Messages.Value != 120 || got.Bytes == nil || len(got.Prices) == 0 {
 		t.Errorf("estimate = %+v", got)
 	}
 	s.fails(422, "body.sample: expected number <= 10", "POST", "/estimates", map[string]any{"account": ann, "sample": 11})

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap/zaptest"
 
 	"headroom/internal/app"
 	"headroom/internal/google"
@@ -79,7 +78,7 @@ func timeAt(text string, like *calendar.EventTime) *calendar.EventTime {
 // calendars asks for a sync of ann's calendars and waits for its end.
 func (r *rig) calendars(s *sqlite.Store) jobs.Job {
 	r.t.Helper()
-	asked, err := app.StartCalendarSync(r.t.Context(), r.cfg, ann, zaptest.NewLogger(r.t))
+	asked, err := r.control().StartCalendarSync(r.t.Context(), ann)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -299,7 +298,7 @@ func TestAWorkerKilledAtPage9OfChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked, err := app.StartCalendarSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
+	asked, err := r.control().StartCalendarSync(t.Context(), ann)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,7 +465,7 @@ func TestAFirstSyncLeavesPeopleTheirQuota(t *testing.T) {
 	}
 	a := r.run()
 	s := a.Store()
-	if _, err := app.StartCalendarSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t)); err != nil {
+	if _, err := r.control().StartCalendarSync(t.Context(), ann); err != nil {
 		t.Fatal(err)
 	}
 	// A Redis that is new tells nobody what was spent before; pages wait for that.

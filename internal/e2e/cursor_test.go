@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
-	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
@@ -21,7 +18,7 @@ import (
 // backfillPart runs the backfill of a part of the mailbox to its end.
 func (r *rig) backfillPart(s *sqlite.Store, f jobs.Filter) jobs.Job {
 	r.t.Helper()
-	started, err := app.StartBackfill(r.t.Context(), r.cfg, ann, f, zaptest.NewLogger(r.t))
+	started, err := r.control().StartBackfill(r.t.Context(), ann, f)
 	if err != nil || !started.Created {
 		r.t.Fatalf("StartBackfill of %+v = %+v, %v", f, started, err)
 	}
@@ -72,7 +69,7 @@ func TestACancelledSyncRestsThroughBackfills(t *testing.T) {
 	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.history.list", Status: 503}); err != nil {
 		t.Fatal(err)
 	}
-	asked, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
+	asked, err := r.control().StartSync(t.Context(), ann)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +120,7 @@ func TestAMessageThatIsJustAddedIsLookedForAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	asked, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
+	asked, err := r.control().StartSync(t.Context(), ann)
 	if err != nil || !asked.Started {
 		t.Fatalf("StartSync = %+v, %v", asked, err)
 	}
@@ -249,7 +246,7 @@ func TestHistoryGoesOnWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	box.Delete(all[0].ID)
 	box.ExpireHistory() // that deletion is in no history any more
 	r.addFault(fault.Fault{Method: "gmail.users.messages.list", DelayMS: 100})
-	asked, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
+	asked, err := r.control().StartSync(t.Context(), ann)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,19 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"headroom/config"
-	"headroom/internal/app"
+	"headroom/internal/control/estimate"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
 // estimate asks what a backfill of ann's takes.
-func (r *rig) estimate(filter jobs.Filter, sample int) app.Estimate {
+func (r *rig) estimate(filter jobs.Filter, sample int) estimate.Estimate {
 	r.t.Helper()
-	e, err := app.EstimateBackfill(r.t.Context(), r.cfg, ann, filter, app.EstimateOptions{Sample: sample}, zaptest.NewLogger(r.t))
+	e, err := r.control().Estimate(r.t.Context(), ann, filter, sample)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headroom/internal/agenda"
-	"headroom/internal/app"
 	"headroom/internal/export"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/calendar"
@@ -205,14 +204,14 @@ func TestRealCalendars(t *testing.T) {
 	s := r.run().Store()
 	r.calendars(s)
 	r.allInStep(s, calendars)
-	t.Run("take place as the second library says", func(t *testing.T) { checkOccurrences(t, s, dir, calendars) })
+	t.Run("take place as the second library says", func(t *testing.T) { r.checkOccurrences(t, s, dir, calendars) })
 
-	before, lists := rows(t, s, calendars), r.listCalls()
+	before, lists := r.rows(calendars), r.listCalls()
 	r.calendars(s)
 	if got := r.listCalls() - lists; got != int64(len(calendars))+1 {
 		t.Errorf("a sync without changes took %d calls for %d calendars, want one each and one for their list", got, len(calendars))
 	}
-	if diff := cmp.Diff(before, rows(t, s, calendars)); diff != "" {
+	if diff := cmp.Diff(before, r.rows(calendars)); diff != "" {
 		t.Errorf("a sync without changes changed (-before +after):\n%s", diff)
 	}
 
@@ -248,17 +247,17 @@ func (r *rig) allInStep(s *sqlite.Store, calendars []calendar.State) {
 }
 
 // rows is what is stored of all events.
-func rows(t *testing.T, s *sqlite.Store, calendars []calendar.State) map[string]string {
-	t.Helper()
+func (r *rig) rows(calendars []calendar.State) map[string]string {
+	r.t.Helper()
 	all := map[string]string{}
 	for _, c := range calendars {
-		err := app.EachEvent(t.Context(), s, jobs.Calendar{Account: ann, ID: c.ID}, true, func(e jobs.Event) error {
+		err := r.control().EachEvent(r.t.Context(), jobs.Calendar{Account: ann, ID: c.ID}, true, func(e jobs.Event) error {
 			text, err := json.Marshal(e)
 			all[c.ID+" "+e.ID] = string(text)
 			return err
 		})
 		if err != nil {
-			t.Fatal(err)
+			r.t.Fatal(err)
 		}
 	}
 	return all
@@ -318,7 +317,7 @@ func changeSome(t *testing.T, c *calendar.Calendar, done map[string]int) {
 
 // checkOccurrences compares what takes place by what is stored with what the second
 // library finds in the source files, and in those that are exported.
-func checkOccurrences(t *testing.T, s *sqlite.Store, dir string, calendars []calendar.State) {
+func (r *rig) checkOccurrences(t *testing.T, s *sqlite.Store, dir string, calendars []calendar.State) {
 	python := secondLibrary(t)
 	exported := t.TempDir()
 	agendas := map[string]*agenda.Agenda{}
@@ -331,7 +330,7 @@ func checkOccurrences(t *testing.T, s *sqlite.Store, dir string, calendars []cal
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, _, err := app.AgendaOf(t.Context(), s, stored)
+		a, _, err := r.control().Agenda(t.Context(), stored)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"headroom/internal/app"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/fault"
@@ -26,7 +24,7 @@ const (
 func (r *rig) filtered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
 	r.t.Helper()
 	before := r.fake.Meter().User(ann).CallsByMethod
-	started, err := app.StartBackfill(r.t.Context(), r.cfg, ann, filter, zaptest.NewLogger(r.t))
+	started, err := r.control().StartBackfill(r.t.Context(), ann, filter)
 	if err != nil || !started.Created {
 		r.t.Fatalf("StartBackfill = %+v, %v", started, err)
 	}

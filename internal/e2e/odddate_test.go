@@ -11,6 +11,7 @@ import (
 
 	"headroom/internal/agenda"
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/export"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/calendar"
@@ -94,7 +95,7 @@ func TestDatesOutOfTheWorld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	team, _, err := app.AgendaOf(t.Context(), s, calendar)
+	team, _, err := r.control().Agenda(t.Context(), calendar)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestDatesOutOfTheWorld(t *testing.T) {
 	if _, err := team.WriteICS(&file); err != nil || strings.Contains(file.String(), "DTSTART:10000") || strings.Contains(file.String(), ":0000") || file.Len() > 20_000 {
 		t.Errorf("WriteICS: %v, %d bytes\n%.20000s", err, file.Len(), &file)
 	}
-	if r, err := export.Mbox(t.Context(), export.Options{Source: s, Bodies: app.Blobs(r.cfg), Account: ann}, io.Discard); err != nil || r.Messages != int64(len(dates)) {
+	if r, err := export.Mbox(t.Context(), export.Options{Source: s, Bodies: control.Blobs(r.cfg), Account: ann}, io.Discard); err != nil || r.Messages != int64(len(dates)) {
 		t.Errorf("Mbox = %+v, %v", r, err)
 	}
 }

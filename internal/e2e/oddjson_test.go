@@ -57,7 +57,7 @@ func TestOddEventsCostNobodyElse(t *testing.T) {
 	if err != nil || calendar.State != jobs.CalendarSynced {
 		t.Fatalf("calendar = %+v, %v, want it in step", calendar, err)
 	}
-	a, events, err := app.AgendaOf(t.Context(), s, calendar)
+	a, events, err := r.control().Agenda(t.Context(), calendar)
 	if err != nil {
 		t.Fatal(err)
 	}

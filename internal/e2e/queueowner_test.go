@@ -13,6 +13,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
@@ -53,13 +54,13 @@ func TestTheQueuesOfARunningStoreAreItsOwn(t *testing.T) {
 	r.run(app.RoleWorker)
 
 	second := r.other(filepath.Join(t.TempDir(), "headroom.db"))
-	if _, err := app.AddAccount(t.Context(), second, "zoe@example.com", "main", zaptest.NewLogger(t)); err != nil {
+	if _, err := r.controlOf(second).AddAccount(t.Context(), "zoe@example.com", "main", control.Assignment{}); err != nil {
 		t.Fatal(err)
 	}
 	r.wantRefused("a process of a second store", r.started(second), second)
-	_, err := app.StartBackfill(t.Context(), second, "zoe@example.com", jobs.Filter{}, zaptest.NewLogger(t))
+	_, err := r.controlOf(second).StartBackfill(t.Context(), "zoe@example.com", jobs.Filter{})
 	r.wantRefused("a backfill of a second store", err, second)
-	r.wantRefused("take-queues of a second store", app.TakeQueues(t.Context(), second, zaptest.NewLogger(t)), second)
+	r.wantRefused("take-queues of a second store", r.controlOf(second).TakeQueues(t.Context()), second)
 
 	second.Redis.QueuePrefix = "second:"
 	if err := r.started(second); err != nil {
@@ -122,7 +123,7 @@ func TestTasksOfAStoppedStoreAreKept(t *testing.T) {
 	}
 	task()
 	r.wantRefused("a process of a second store", r.started(second), second)
-	if err := app.TakeQueues(t.Context(), second, zaptest.NewLogger(t)); err != nil {
+	if err := r.controlOf(second).TakeQueues(t.Context()); err != nil {
 		t.Errorf("take-queues = %v", err)
 	}
 	if err := r.started(second); err != nil {

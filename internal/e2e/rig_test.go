@@ -20,6 +20,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/localredis"
 	"headroom/internal/store/sqlite"
@@ -92,7 +93,7 @@ log: {level: info}
 `, o.Scale, url, o.UserLimit, rds.URL(), dir, dir)
 	r.setConfig(text)
 	for email := range mailboxes {
-		if _, err := app.AddAccount(t.Context(), r.cfg, email, "main", zaptest.NewLogger(t)); err != nil {
+		if _, err := r.control().AddAccount(t.Context(), email, "main", control.Assignment{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,15 +146,30 @@ func (r *rig) startBackfill() { r.startBackfillOf(ann) }
 
 func (r *rig) startBackfillOf(email string) {
 	r.t.Helper()
-	started, err := app.StartBackfill(r.t.Context(), r.cfg, email, jobs.Filter{}, zaptest.NewLogger(r.t))
+	started, err := r.control().StartBackfill(r.t.Context(), email, jobs.Filter{})
 	if err != nil || !started.Created {
 		r.t.Fatalf("StartBackfill = %+v, %v", started, err)
 	}
 }
 
+// control is what operators can do, from outside of all processes.
+func (r *rig) control() *control.Control { return r.controlOf(r.cfg) }
+
+// controlOf is the same with other settings.
+func (r *rig) controlOf(cfg config.Config) *control.Control {
+	r.t.Helper()
+	c := control.New(control.Options{Config: cfg, Log: zaptest.NewLogger(r.t)})
+	r.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			r.t.Errorf("close a Control: %v", err)
+		}
+	})
+	return c
+}
+
 func (r *rig) open() *sqlite.Store {
 	r.t.Helper()
-	s, err := app.OpenStore(r.t.Context(), r.cfg, zaptest.NewLogger(r.t))
+	s, err := sqlite.Open(r.t.Context(), sqlite.Options{Path: r.cfg.Store.Path, Existing: true, Log: zaptest.NewLogger(r.t)})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -233,7 +249,7 @@ func (r *rig) arrived(s *sqlite.Store) {
 // hash reads a message's blob, whose name is the hash of its content.
 func (r *rig) hash(m jobs.Message) string {
 	r.t.Helper()
-	blob, err := app.Blobs(r.cfg).Open(r.t.Context(), m.SHA256)
+	blob, err := control.Blobs(r.cfg).Open(r.t.Context(), m.SHA256)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
@@ -36,7 +35,7 @@ func TestABackfillWaitsWhileTheDiskIsFull(t *testing.T) {
 			if full == "database" {
 				// Its blobs have room. What is left for its log is soon used up.
 				r.cfg.Store.Path = filepath.Join(dir, "headroom.db")
-				if _, err := app.AddAccount(t.Context(), r.cfg, ann, "main", zaptest.NewLogger(t)); err != nil {
+				if _, err := r.control().AddAccount(t.Context(), ann, "main", control.Assignment{}); err != nil {
 					t.Fatal(err)
 				}
 				fill(t, dir, 100<<10)

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
@@ -43,7 +42,7 @@ func TestASchedulerKilledBeforeASlot(t *testing.T) {
 	const accounts, every = 20, 2 * time.Second
 	r := newRig(t, 0)
 	for i := range accounts - 1 {
-		if _, err := app.AddAccount(t.Context(), r.cfg, fmt.Sprintf("user%d@example.com", i), "main", zaptest.NewLogger(t)); err != nil {
+		if _, err := r.control().AddAccount(t.Context(), fmt.Sprintf("user%d@example.com", i), "main", control.Assignment{}); err != nil {
 			t.Fatal(err)
 		}
 	}

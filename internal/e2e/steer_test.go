@@ -6,9 +6,9 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/zap/zaptest"
 
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/internal/store/sqlite"
@@ -18,27 +18,27 @@ import (
 const getMessage = "gmail.users.messages.get"
 
 // operate runs do with an operator of its own, as a command has.
-func (r *rig) operate(queue bool, do func(app.Operator) error) {
+func (r *rig) operate(do func(*control.Control) error) {
 	r.t.Helper()
-	if err := app.WithOperator(r.t.Context(), r.cfg, queue, zaptest.NewLogger(r.t), do); err != nil {
+	if err := do(r.control()); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
 func (r *rig) pause() {
 	r.t.Helper()
-	r.operate(false, func(o app.Operator) error { _, err := o.Pause(r.t.Context(), ann); return err })
+	r.operate(func(o *control.Control) error { _, err := o.Pause(r.t.Context(), ann); return err })
 }
 
 func (r *rig) resume() {
 	r.t.Helper()
-	r.operate(true, func(o app.Operator) error { _, err := o.Resume(r.t.Context(), ann); return err })
+	r.operate(func(o *control.Control) error { _, err := o.Resume(r.t.Context(), ann); return err })
 }
 
 // cancel reports whether cancelling changed anything.
 func (r *rig) cancel() (changed bool) {
 	r.t.Helper()
-	r.operate(false, func(o app.Operator) error {
+	r.operate(func(o *control.Control) error {
 		all, err := o.Cancel(r.t.Context(), ann)
 		changed = len(all) == 1 && all[0].Changed
 		return err
@@ -193,7 +193,7 @@ func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
 
 	r.fake.ClearFaults()
 	repaired := time.Now()
-	r.operate(true, func(o app.Operator) error {
+	r.operate(func(o *control.Control) error {
 		all, err := o.RetryFailed(t.Context(), ann, jobs.FailureFilter{Reason: "backendError"})
 		if len(all) != 1 || all[0].Retried != 5 {
 			t.Errorf("RetryFailed = %+v", all)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
@@ -46,9 +47,9 @@ func TestAStoreIsCheckedAndRepaired(t *testing.T) {
 	if j := r.wait(a.Store(), "ended", terminal); j.State != jobs.Completed {
 		t.Fatalf("job = %+v", j)
 	}
-	check := func(repair bool) app.StoreCheck {
+	check := func(repair bool) control.StoreCheck {
 		t.Helper()
-		c, err := app.CheckStore(t.Context(), r.cfg, repair, zaptest.NewLogger(t), nil)
+		c, err := r.control().CheckStore(t.Context(), repair, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestAStoreIsCheckedAndRepaired(t *testing.T) {
 	}
 
 	for _, m := range []jobs.Message{damaged, short} {
-		if _, _, err := app.OpenMessage(t.Context(), r.cfg, a.Store(), ann, m.ID); !errors.Is(err, jobs.ErrDamaged) {
+		if _, _, err := a.Control().OpenMessage(t.Context(), ann, m.ID); !errors.Is(err, jobs.ErrDamaged) {
 			t.Errorf("open a damaged message = %v", err)
 		}
 		resp, err := http.Get("http://" + a.Addr().String() + "/api/v1/accounts/" + ann + "/messages/" + m.ID + "/raw")
@@ -159,7 +160,7 @@ func TestARepairSaysWhatNobodyFetches(t *testing.T) {
 		t.Fatal(err)
 	}
 	flip(t, r.blobPath(all[0].SHA256))
-	c, err := app.CheckStore(t.Context(), r.cfg, true, zaptest.NewLogger(t), nil)
+	c, err := r.control().CheckStore(t.Context(), true, nil)
 	if err != nil || c.OK() || len(c.Repair.Left) != 1 || !strings.Contains(c.Repair.Left[0].Reason, "is cancelled; start it again") {
 		t.Errorf("repair = %+v, %v", c.Repair, err)
 	}
@@ -167,7 +168,7 @@ func TestARepairSaysWhatNobodyFetches(t *testing.T) {
 	r.run()
 	r.startBackfill()
 	r.wait(s, "ended", terminal)
-	if c, err := app.CheckStore(t.Context(), r.cfg, false, zaptest.NewLogger(t), nil); err != nil || !c.OK() || c.Blobs != 200 {
+	if c, err := r.control().CheckStore(t.Context(), false, nil); err != nil || !c.OK() || c.Blobs != 200 {
 		t.Errorf("check = %+v, %v", c, err)
 	}
 }

@@ -29,7 +29,7 @@ import (
 func (r *rig) sync(s *sqlite.Store) jobs.Job {
 	r.t.Helper()
 	for range 3 {
-		asked, err := app.StartSync(r.t.Context(), r.cfg, ann, zaptest.NewLogger(r.t))
+		asked, err := r.control().StartSync(r.t.Context(), ann)
 		if err != nil {
 			r.t.Fatalf("StartSync = %+v, %v", asked, err)
 		}
@@ -531,18 +531,18 @@ func TestASyncAskedForWhileOneRunsFollowsIt(t *testing.T) {
 	r.startBackfill()
 	r.backfilled(a.Store())
 	close(armed)
-	first, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
+	first, err := r.control().StartSync(t.Context(), ann)
 	if err != nil || !first.Started {
 		t.Fatalf("StartSync = %+v, %v", first, err)
 	}
 	<-held
-	second, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t))
+	second, err := r.control().StartSync(t.Context(), ann)
 	if err != nil || second.Started || second.Job.ID != first.Job.ID {
 		t.Fatalf("StartSync while one runs = %+v, %v", second, err)
 	}
 	close(hold)
 	r.synced(a.Store(), first.Job.Epoch+1)
-	if _, err := app.StartSync(t.Context(), r.cfg, "nobody@example.com", zaptest.NewLogger(t)); err == nil || !strings.Contains(err.Error(), "account add") {
+	if _, err := r.control().StartSync(t.Context(), "nobody@example.com"); err == nil || !strings.Contains(err.Error(), "account add") {
 		t.Errorf("StartSync of an unknown account = %v", err)
 	}
 }

@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"headroom/config"
-	"headroom/internal/app"
+	"headroom/internal/control/estimate"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/store/sqlite"
@@ -55,7 +53,7 @@ func newThreads(t *testing.T, o fakegoogle.Options) *rig {
 func (r *rig) units() int64 { return r.fake.Meter().User(ann).UnitsAdmitted }
 
 // agrees checks that an estimate said what the fake counted, give or take a tenth.
-func agrees(t *testing.T, e app.Estimate, units int64) {
+func agrees(t *testing.T, e estimate.Estimate, units int64) {
 	t.Helper()
 	if said := e.Own().Units.Value; said < units-units/10 || said > units+units/10 {
 		t.Errorf("the estimate says %d units, the fake counts %d", said, units)
@@ -123,7 +121,7 @@ func TestFullLosesNothing(t *testing.T) {
 
 	// Live sync goes on in the format of the backfill.
 	id := r.fake.Mailbox(ann).Add([]byte("Subject: new\r\n\r\nnew\r\n"), "INBOX")
-	if _, err := app.StartSync(t.Context(), r.cfg, ann, zaptest.NewLogger(t)); err != nil {
+	if _, err := r.control().StartSync(t.Context(), ann); err != nil {
 		t.Fatal(err)
 	}
 	for range 1500 {
@@ -182,7 +180,7 @@ func (r *rig) full(s *sqlite.Store, messages, attachments int) {
 // content reads what format full has brought of a message.
 func (r *rig) content(s *sqlite.Store, id, part string) []byte {
 	r.t.Helper()
-	from, err := app.OpenFull(r.t.Context(), r.cfg, s, ann, id, part)
+	from, err := r.control().OpenFull(r.t.Context(), ann, id, part)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headroom/internal/app"
+	"headroom/internal/control/progress"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/jobs"
 )
@@ -18,13 +19,13 @@ func TestTheTotalIsNotWhatListingsSay(t *testing.T) {
 	s := r.open()
 	r.startBackfill()
 	r.run(app.RoleScheduler, app.RoleWorker)
-	var speed app.Speed
+	var speed progress.Speed
 	totals, exact := map[int64]bool{}, false
 	var left time.Duration
 	half := false
 	r.wait(s, "done", func(j jobs.Job) bool {
 		speed.Look(time.Now(), j)
-		total, listed := app.Total(j)
+		total, listed := progress.Total(j)
 		totals[total], exact = true, listed
 		if j.Progress.Done() >= messages/2 && !half && j.State.Live() {
 			left, half = speed.ETA(j)

@@ -3,7 +3,7 @@ package gauge
 import (
 	"strings"
 
-	control "headroom/internal/app"
+	"headroom/internal/control/quotaview"
 	"headroom/internal/term"
 	"headroom/quota"
 )
@@ -39,7 +39,7 @@ func (m mark) draw(p *term.Page, n int) term.Drawn {
 
 // windowBar draws a window: what each lane has spent, then what is free up to the
 // ceilings of the lanes, from the lowest.
-func windowBar(p *term.Page, w control.QuotaWindow) term.Drawn {
+func windowBar(p *term.Page, w quotaview.QuotaWindow) term.Drawn {
 	var b strings.Builder
 	var units int64 // drawn so far
 	at := 0         // and their columns

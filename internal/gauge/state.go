@@ -8,13 +8,13 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	control "headroom/internal/app"
+	"headroom/internal/control/quotaview"
 	"headroom/internal/term"
 	"headroom/quota"
 )
 
 // WriteState writes the quota of an account or a project.
-func WriteState(p *term.Page, s control.QuotaState) {
+func WriteState(p *term.Page, s quotaview.QuotaState) {
 	p.Now = s.At
 	if s.Account != "" {
 		p.Line("%s in project %s, %s", s.Account, s.Project, p.Clock(s.At))
@@ -37,7 +37,7 @@ func WriteState(p *term.Page, s control.QuotaState) {
 	writeLegend(p)
 }
 
-func writeWindow(p *term.Page, w control.QuotaWindow) {
+func writeWindow(p *term.Page, w quotaview.QuotaWindow) {
 	p.Line("  %-15s [%s] %s of %s used", w.Limit, windowBar(p, w), humanize.Comma(w.Used), humanize.Comma(w.Units))
 	var parts []string
 	for _, lane := range quota.Lanes {
@@ -59,7 +59,7 @@ func percent(part, whole int64) string {
 }
 
 // dayText says how much of a day's budget is used, and who waits for more.
-func dayText(p *term.Page, d control.QuotaDay) string {
+func dayText(p *term.Page, d quotaview.QuotaDay) string {
 	text := fmt.Sprintf("%s of %s units of the project's budget used, %s", humanize.Comma(d.Used), humanize.Comma(d.Budget), p.Until(d.Ends))
 	switch {
 	case !d.Pauses:
@@ -71,7 +71,7 @@ func dayText(p *term.Page, d control.QuotaDay) string {
 }
 
 // facts are what there is to say of an API besides its windows, each with a name.
-func facts(p *term.Page, s control.QuotaState, a control.APIQuota) [][2]string {
+func facts(p *term.Page, s quotaview.QuotaState, a quotaview.APIQuota) [][2]string {
 	var rows [][2]string
 	add := func(name, format string, args ...any) {
 		rows = append(rows, [2]string{name, fmt.Sprintf(format, args...)})
@@ -132,11 +132,11 @@ func byLane(caps map[quota.Lane]int64, text func(int64) string) string {
 }
 
 // closed says who is closed until when, and what was lowered; "none" if nothing.
-func closed(p *term.Page, a control.APIQuota) []string {
+func closed(p *term.Page, a quotaview.APIQuota) []string {
 	var lines []string
 	for _, of := range []struct {
 		who   string
-		scope *control.ScopeQuota
+		scope *quotaview.ScopeQuota
 	}{{"the account", a.User}, {"the project", &a.OfAll}} {
 		if of.scope == nil {
 			continue
@@ -191,7 +191,7 @@ func settings(v quota.Live, account string) string {
 // maxShownJobs is how many waiting jobs are shown.
 const maxShownJobs = 20
 
-func writeWaiting(p *term.Page, s control.QuotaState) {
+func writeWaiting(p *term.Page, s quotaview.QuotaState) {
 	p.Line("\nwaiting")
 	t := p.Grid("  ")
 	n := 0

@@ -7,13 +7,13 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	control "headroom/internal/app"
+	"headroom/internal/control/quotaview"
 	"headroom/internal/term"
 	"headroom/quota"
 )
 
 // WriteStory writes the last decisions about an account, below what holds now.
-func WriteStory(p *term.Page, s control.QuotaStory) {
+func WriteStory(p *term.Page, s quotaview.QuotaStory) {
 	p.Now = s.At
 	p.Line("%s in project %s, %s", s.Account, s.Project, p.Clock(s.At))
 	for _, a := range s.APIs {
@@ -31,12 +31,12 @@ func WriteStory(p *term.Page, s control.QuotaStory) {
 }
 
 // holds says what holds for an account now, and who may go on.
-func holds(p *term.Page, a control.APIQuota) []string {
+func holds(p *term.Page, a quotaview.APIQuota) []string {
 	var lines []string
 	if c := closed(p, a); c[0] != "none" {
 		lines = c
 	}
-	for _, s := range []*control.ScopeQuota{a.User, &a.OfAll} {
+	for _, s := range []*quotaview.ScopeQuota{a.User, &a.OfAll} {
 		if s != nil && s.ClosedUntil.After(p.Now) {
 			return append(lines, "nobody may go on before that")
 		}
@@ -129,7 +129,7 @@ type decision struct {
 
 // StoryJSON is the story as it is printed as JSON: with a sentence for each decision,
 // in UTC.
-func StoryJSON(s control.QuotaStory) any {
+func StoryJSON(s quotaview.QuotaStory) any {
 	p := &term.Page{Zone: time.UTC, Now: s.At}
 	notes := make([]decision, len(s.Notes))
 	for i, n := range s.Notes {
@@ -142,7 +142,7 @@ func StoryJSON(s control.QuotaStory) any {
 		}
 	}
 	return struct {
-		control.QuotaStory
+		quotaview.QuotaStory
 		Now   []string   `json:"now"`
 		Notes []decision `json:"decisions"`
 	}{s, now, notes}

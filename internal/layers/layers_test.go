@@ -18,19 +18,26 @@ const fake = "internal/lab/fakegoogle"
 // may says which of our packages a package may import. A package without a rule
 // fails the test: whoever adds one decides where it stands.
 var may = map[string][]string{
-	"cmd/headroom":        anything,
-	"config":              nil,
-	"internal/agenda":     {"internal/lenient", "jobs"},
-	"internal/api":        {"internal/agenda", "jobs"},
-	"internal/app":        anything,
-	"internal/lab/bench":  anything,
-	"internal/lab/cli":    anything, // the commands of the laboratory assemble it
-	"internal/lab/demo":   anything,
-	"internal/blob":       {"internal/private", "jobs"}, // its files are private; the errors of a missing body and a full disk are jobs'
-	"internal/deploytest": nil,
-	"internal/e2e":        anything,                                   // runs whole processes
-	"internal/gauge":      {"internal/app", "internal/term", "quota"}, // the state of the quota, how it is written, and the words for it
-	"internal/export":     {"internal/agenda", "jobs"},
+	"cmd/headroom":       anything,
+	"config":             nil,
+	"internal/agenda":    {"internal/lenient", "jobs"},
+	"internal/api":       {"internal/agenda", "internal/control", "internal/control/estimate", "internal/control/quotaview", "jobs", "quota", "quota/price"}, // shows what control returns
+	"internal/app":       anything,
+	"internal/lab/bench": anything,
+	"internal/lab/cli":   anything, // the commands of the laboratory assemble it
+	"internal/lab/demo":  anything,
+	"internal/blob":      {"internal/private", "jobs"}, // its files are private; the errors of a missing body and a full disk are jobs'
+	"internal/control": { // what operators can do, over everything that a process opens
+		"config", "internal/agenda", "internal/blob", "internal/control/estimate", "internal/control/progress", "internal/control/quotaview", "internal/google",
+		"internal/private", "internal/queueowner", "internal/redisconn", "internal/store/sqlite", "jobs", "quota", "quota/price", "scheduler",
+	},
+	"internal/control/estimate":  {"internal/google", "internal/store/sqlite", "jobs", "quota", "quota/price", "workers"}, // asks Google and the store; workers decide by which calls
+	"internal/control/progress":  {"jobs"},
+	"internal/control/quotaview": {"internal/store/sqlite", "jobs", "quota", "quota/price"}, // reads the ledger, and the jobs that wait
+	"internal/deploytest":        nil,
+	"internal/e2e":               anything,                                                 // runs whole processes
+	"internal/gauge":             {"internal/control/quotaview", "internal/term", "quota"}, // the state of the quota, how it is written, and the words for it
+	"internal/export":            {"internal/agenda", "jobs"},
 	// The judge shares nothing with the judged: the fake imports only itself. Gmail
 	// and Calendar do not know each other; both meter and answer through what is
 	// below them.
@@ -46,9 +53,9 @@ var may = map[string][]string{
 	"internal/layers":         nil,
 	"internal/lenient":        nil,
 	"internal/lab/localredis": nil,
-	"internal/lab/rig":        {"config", "internal/app", fake, "internal/lab/localredis", "jobs"}, // whole installations
-	"internal/lab/traffic":    {"quota", "quota/price"},                                            // interactive calls, through the ledger
-	"internal/private":        nil,                                                                 // knows modes, not what the files hold
+	"internal/lab/rig":        {"config", "internal/app", "internal/control", "internal/control", fake, "internal/lab/localredis", "jobs"}, // whole installations
+	"internal/lab/traffic":    {"quota", "quota/price"},                                                                // interactive calls, through the ledger
+	"internal/private":        nil,                                                                                     // knows modes, not what the files hold
 	"internal/push":           {"jobs"},
 	"internal/queueowner":     {"config", "internal/redisconn", "internal/store/sqlite", "jobs", "quota"}, // the store's id against that in Redis
 	"internal/redisconn":      {"config", "quota"},                                                        // the URL of the settings, and what the ledger asks of a Redis

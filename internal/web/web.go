@@ -33,10 +33,9 @@ const queuesPath = "/queues"
 const shutdownTimeout = 3 * time.Second
 
 // Options configures a [Server]. All fields but Version, API and Push are required; a server
-// from [NewMetrics] needs only Listen, Setting, Checks, Gatherer and Log.
+// from [NewMetrics] needs only Listen, Checks, Gatherer and Log.
 type Options struct {
-	Listen  string // host:port; port 0 takes a free one
-	Setting string // key of the setting that Listen comes from, for errors
+	Listen  string // host:port that it is served on; see [Listen]
 	Version string
 	Redis   redis.UniversalClient // of the queues; closed by its owner
 	Lanes   []Lane
@@ -119,17 +118,17 @@ func (s *Server) metrics() *http.ServeMux {
 // Handler returns the pages, for the caller's own server.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Listen binds the address. It is separate from [Server.Serve] so that a port in use
-// is reported before any other part of the process starts.
-func (s *Server) Listen(ctx context.Context) (net.Listener, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.opts.Listen)
+// Listen binds the address that a setting names. It is separate from [Server.Serve] so
+// that a port in use is reported before any other part of the process starts.
+func Listen(ctx context.Context, address, setting string) (net.Listener, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		cause := err
 		if errno, ok := errors.AsType[syscall.Errno](err); ok {
 			cause = errno
 		}
 		return nil, fmt.Errorf("cannot listen on %s: %w; stop what uses the port, or set %s (HEADROOM_%s)",
-			s.opts.Listen, cause, s.opts.Setting, strings.ToUpper(strings.ReplaceAll(s.opts.Setting, ".", "_")))
+			address, cause, setting, strings.ToUpper(strings.ReplaceAll(setting, ".", "_")))
 	}
 	return ln, nil
 }

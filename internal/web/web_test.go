@@ -42,7 +42,6 @@ func start(t *testing.T, change func(*web.Options)) fixture {
 	reg := prometheus.NewRegistry()
 	o := web.Options{
 		Listen:     "127.0.0.1:0",
-		Setting:    "web.listen",
 		Version:    "v1.2.3",
 		Redis:      rdb,
 		Lanes:      []web.Lane{{Name: "interactive", Queue: "t-interactive"}, {Name: "backfill", Queue: "t-backfill"}},
@@ -272,8 +271,7 @@ func TestAPortInUseIsOneLineWithTheNextStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	f := start(t, func(o *web.Options) { o.Listen = taken.Addr().String() })
-	_, err = f.Listen(t.Context())
+	_, err = web.Listen(t.Context(), taken.Addr().String(), "web.listen")
 	want := "cannot listen on " + taken.Addr().String() + ": address already in use; stop what uses the port, or set web.listen (HEADROOM_WEB_LISTEN)"
 	if !errors.Is(err, syscall.EADDRINUSE) || err.Error() != want {
 		t.Errorf("Listen = %v, want %s", err, want)
@@ -284,7 +282,7 @@ func TestMetricsAloneHaveNoPages(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer"}))
 	s := web.NewMetrics(web.Options{
-		Listen: "127.0.0.1:0", Setting: "metrics.listen", Gatherer: reg, Log: zaptest.NewLogger(t),
+		Listen: "127.0.0.1:0", Gatherer: reg, Log: zaptest.NewLogger(t),
 		Checks: []web.Check{{Name: "store", Func: func(context.Context) error { return errors.New("gone") }}},
 	})
 	f := fixture{Server: s}
@@ -306,7 +304,7 @@ func TestMetricsAloneHaveNoPages(t *testing.T) {
 
 func TestServeEndsWithItsContext(t *testing.T) {
 	f := start(t, nil)
-	ln, err := f.Listen(t.Context())
+	ln, err := web.Listen(t.Context(), "127.0.0.1:0", "web.listen")
 	if err != nil {
 		t.Fatal(err)
 	}

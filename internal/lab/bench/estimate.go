@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"headroom/internal/app"
+	"headroom/internal/control/progress"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/meter"
 	"headroom/internal/lab/rig"
@@ -160,7 +160,7 @@ func (p pricing) measure(ctx context.Context, o Options) error {
 		reports := make([]PricedReport, len(p.mailboxes))
 		before := make([]int64, len(p.mailboxes))
 		for i, m := range p.mailboxes {
-			e, err := app.EstimateBackfill(ctx, s.Config, m.email(), m.filter, app.EstimateOptions{}, o.Log)
+			e, err := s.process.Control().Estimate(ctx, m.email(), m.filter, 0)
 			if err != nil {
 				return err
 			}
@@ -199,7 +199,7 @@ func (p pricing) follow(ctx context.Context, s *site, reports []PricedReport, be
 	}
 	looks := make([]halfway, len(ids))
 	for i := range looks {
-		looks[i].speed = app.NewSpeed(s.Config, rig.Project)
+		looks[i].speed = s.process.Control().Speed(rig.Project)
 	}
 	all, err := s.untilEnded(ctx, ids, func(at time.Time, all []jobs.Job) {
 		sum := 0.0
@@ -228,7 +228,7 @@ func (p pricing) follow(ctx context.Context, s *site, reports []PricedReport, be
 
 // halfway is what is said of a job when half of its work is done.
 type halfway struct {
-	speed app.Speed
+	speed progress.Speed
 	done  float64 // share of the work
 	at    time.Time
 	left  time.Duration

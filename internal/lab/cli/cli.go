@@ -14,6 +14,7 @@ import (
 
 	"headroom/config"
 	"headroom/internal/app"
+	"headroom/internal/control/progress"
 	"headroom/jobs"
 )
 
@@ -28,7 +29,7 @@ type Root struct {
 	// Args checks the number of arguments.
 	Args func(cobra.PositionalArgs) cobra.PositionalArgs
 	// Progress tells how much of a job is done, and Doing what it is about.
-	Progress, Doing func(jobs.Job, *app.Speed) string
+	Progress, Doing func(jobs.Job, *progress.Speed) string
 	// UntilStopped annotates a command that runs until it is interrupted.
 	UntilStopped map[string]string
 }

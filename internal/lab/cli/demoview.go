@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"headroom/internal/app"
+	"headroom/internal/control/progress"
 	"headroom/internal/lab/demo"
 	"headroom/internal/lab/traffic"
 	"headroom/internal/term"
@@ -28,14 +28,14 @@ type demoLines struct {
 	out    io.Writer
 	began  time.Time
 	last   time.Time
-	speeds []app.Speed
+	speeds []progress.Speed
 }
 
 func (l *demoLines) show(s demo.Snapshot) {
 	now := time.Now()
 	if l.began.IsZero() {
 		l.began = now
-		l.speeds = make([]app.Speed, len(s.Jobs))
+		l.speeds = make([]progress.Speed, len(s.Jobs))
 	}
 	ended := true
 	for i, j := range s.Jobs {
@@ -68,7 +68,7 @@ type demoBars struct {
 	bars   *term.Bars
 	jobs   []*term.Bar
 	people *term.Bar
-	speeds []app.Speed
+	speeds []progress.Speed
 }
 
 func (b *demoBars) show(s demo.Snapshot) {
@@ -78,12 +78,12 @@ func (b *demoBars) show(s demo.Snapshot) {
 			b.jobs = append(b.jobs, b.bars.Add())
 		}
 		b.people = b.bars.AddLine()
-		b.speeds = make([]app.Speed, len(s.Jobs))
+		b.speeds = make([]progress.Speed, len(s.Jobs))
 	}
 	now := time.Now()
 	for i, j := range s.Jobs {
 		b.speeds[i].Look(now, j)
-		n, _ := app.Total(j)
+		n, _ := progress.Total(j)
 		b.jobs[i].Say(j.Account + ": " + b.r.Doing(j, &b.speeds[i]))
 		b.jobs[i].Set(j.Progress.Done(), n)
 		if !j.State.Live() {

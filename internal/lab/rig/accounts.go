@@ -8,27 +8,39 @@ import (
 
 	"go.uber.org/zap"
 
-	"headroom/internal/app"
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 
+// operate does what an operator can do, from outside of all processes.
+func (r *Rig) operate(log *zap.Logger, do func(*control.Control) error) error {
+	c := control.New(control.Options{Config: r.Config, Log: log})
+	return errors.Join(do(c), c.Close())
+}
+
 // AddAccount adds an account, if it is not there.
 func (r *Rig) AddAccount(ctx context.Context, email, project string, log *zap.Logger) error {
-	_, err := app.AddAccount(ctx, r.Config, email, project, log)
-	if errors.Is(err, jobs.ErrExists) {
-		return nil
-	}
-	return err
+	return r.operate(log, func(c *control.Control) error {
+		_, err := c.AddAccount(ctx, email, project, control.Assignment{})
+		if errors.Is(err, jobs.ErrExists) {
+			return nil
+		}
+		return err
+	})
 }
 
 // StartBackfill adds an account, if it is not there, and starts a backfill of its
 // mailbox.
-func (r *Rig) StartBackfill(ctx context.Context, email, project string, filter jobs.Filter, log *zap.Logger) (jobs.Job, error) {
+func (r *Rig) StartBackfill(ctx context.Context, email, project string, filter jobs.Filter, log *zap.Logger) (started jobs.Job, err error) {
 	if err := r.AddAccount(ctx, email, project, log); err != nil {
 		return jobs.Job{}, err
 	}
-	started, err := app.StartBackfill(ctx, r.Config, email, filter, log)
-	return started.Job, err
+	err = r.operate(log, func(c *control.Control) error {
+		done, err := c.StartBackfill(ctx, email, filter)
+		started = done.Job
+		return err
+	})
+	return started, err
 }
 
 // A Jobs is a store, as far as jobs are followed.

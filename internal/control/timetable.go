@@ -1,0 +1,200 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"headroom/config"
+	"headroom/internal/store/sqlite"
+	"headroom/jobs"
+	"headroom/scheduler"
+)
+
+// Schedules lists the schedules as they hold for the accounts of a scope,
+// those with the same settings together.
+func (c *Control) Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]jobs.ScheduleLine, error) {
+	s, err := c.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snapshot, err := c.scoped(ctx, &scope)
+	if err != nil {
+		return nil, err
+	}
+	all, err := scheduler.Standings(snapshot, TimingFunc(c.cfg), time.Now())
+	if err != nil {
+		return nil, err
+	}
+	work, err := workOf(ctx, s, scope.Account)
+	if err != nil {
+		return nil, err
+	}
+	type group struct {
+		schedule jobs.Schedule
+		of       string
+	}
+	lines := map[group]*jobs.ScheduleLine{}
+	for _, one := range all {
+		g := group{one.Schedule, settingsOf(c.cfg, one)}
+		if lines[g] == nil {
+			set := c.cfg.Schedule(string(one.Schedule), one.Account.Tenant, one.Account.Email)
+			lines[g] = &jobs.ScheduleLine{Schedule: g.schedule, SettingsOf: g.of, Spec: set.Spec, Zone: set.Zone, Results: map[string]int{}}
+		}
+		addStanding(lines[g], one, work)
+	}
+	return inOrder(lines), nil
+}
+
+func inOrder[K comparable](lines map[K]*jobs.ScheduleLine) []jobs.ScheduleLine {
+	all := []jobs.ScheduleLine{}
+	for _, line := range lines {
+		slices.Sort(line.PausedBy)
+		all = append(all, *line)
+	}
+	slices.SortFunc(all, func(a, b jobs.ScheduleLine) int {
+		if by := slices.Index(jobs.Schedules, a.Schedule) - slices.Index(jobs.Schedules, b.Schedule); by != 0 {
+			return by
+		}
+		return strings.Compare(rankedSource(a.SettingsOf), rankedSource(b.SettingsOf))
+	})
+	return all
+}
+
+// rankedSource puts what holds for many before what holds for one.
+func rankedSource(of string) string {
+	kind, _, _ := strings.Cut(of, " ")
+	return string(rune('0'+slices.Index([]string{"defaults", "all", "tenant", "account"}, kind))) + of
+}
+
+func settingsOf(cfg config.Config, s scheduler.Standing) string {
+	of := cfg.ScheduleSource(string(s.Schedule), s.Account.Tenant, s.Account.Email)
+	switch of {
+	case "tenant":
+		of += " " + s.Account.Tenant
+	case "account":
+		of += " " + s.Account.Email
+	}
+	return of
+}
+
+// addStanding adds an account to the line that it belongs to.
+func addStanding(line *jobs.ScheduleLine, s scheduler.Standing, work scheduleWork) {
+	line.Accounts++
+	if !s.Next.IsZero() && (line.Next.IsZero() || s.Next.Before(line.Next)) {
+		line.Next = s.Next
+	}
+	line.LagSeconds = max(line.LagSeconds, s.Lag.Round(time.Millisecond).Seconds())
+	if s.Slot.Runs > 0 {
+		line.LastSlot, line.LastRun = latest(line.LastSlot, s.Slot.Slot), latest(line.LastRun, s.Slot.RanAt)
+	}
+	line.Runs += s.Slot.Runs
+	line.CatchUps += s.Slot.CatchUps
+	line.Missed += s.Slot.Missed
+	result, problem := work.result(s)
+	line.Results[result]++
+	if line.LastError == "" {
+		line.LastError = problem
+	}
+	if s.Paused() {
+		line.Paused++
+	}
+	for _, by := range pausedBy(s) {
+		if !slices.Contains(line.PausedBy, by) {
+			line.PausedBy = append(line.PausedBy, by)
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// pausedBy names what pauses a schedule for an account.
+func pausedBy(s scheduler.Standing) (by []string) {
+	if s.Timing.Paused {
+		by = append(by, "settings")
+	}
+	for _, p := range s.Pauses {
+		by = append(by, jobs.ScheduleScope{Account: p.Account, Tenant: p.Tenant}.String())
+	}
+	return by
+}
+
+// scheduleWork is how the work stands that schedules ask for.
+type scheduleWork map[jobs.Schedule]map[string]jobs.ScheduleOutcome
+
+func workOf(ctx context.Context, s *sqlite.Store, account string) (scheduleWork, error) {
+	all, err := s.ScheduleOutcomes(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	work := scheduleWork{}
+	for _, o := range all {
+		if work[o.Schedule] == nil {
+			work[o.Schedule] = map[string]jobs.ScheduleOutcome{}
+		}
+		work[o.Schedule][o.Account] = o
+	}
+	return work, nil
+}
+
+// result is what an account's last run came to: how the work stands that it asked
+// for, or that it has yet to begin.
+func (w scheduleWork) result(s scheduler.Standing) (result, problem string) {
+	switch {
+	case s.Slot.Runs == 0:
+		return "never", ""
+	case s.Slot.Result == jobs.SlotNothing:
+		return string(jobs.SlotNothing), ""
+	}
+	of := []jobs.Schedule{s.Schedule}
+	if s.Schedule == jobs.ScheduleReconcile {
+		of = []jobs.Schedule{jobs.ScheduleMail, jobs.ScheduleCalendar}
+	}
+	worst := -1
+	for _, schedule := range of {
+		o, ok := w[schedule][s.Account.Email]
+		if !ok {
+			continue
+		}
+		if !o.Live && o.Ended.Before(s.Slot.RanAt) && s.Schedule != jobs.ScheduleWatches {
+			o.State, o.Error = string(jobs.SlotAsked), "" // what stands there is of an earlier run
+		}
+		if rank := slices.Index(bestFirst, o.State); rank > worst {
+			worst, result, problem = rank, o.State, o.Error
+		}
+	}
+	if worst < 0 {
+		return string(jobs.SlotAsked), ""
+	}
+	if result == string(jobs.Completed) {
+		problem = ""
+	}
+	return result, problem
+}
+
+// bestFirst orders what work may have come to, so that of two the worse is told.
+var bestFirst = []string{
+	string(jobs.Completed), "renewed", string(jobs.CompletedWithFailures), "due", string(jobs.SlotAsked), string(jobs.Queued), string(jobs.Running),
+	string(jobs.Waiting), string(jobs.Paused), string(jobs.Cancelled), string(jobs.Blocked), "lapsed", "failing", string(jobs.Failed),
+}
+
+// TimingFunc says when schedules run, by the settings.
+func TimingFunc(cfg config.Config) func(schedule jobs.Schedule, tenant, account string) scheduler.Timing {
+	return func(s jobs.Schedule, tenant, account string) scheduler.Timing {
+		set := cfg.Schedule(string(s), tenant, account)
+		t := scheduler.Timing{Spec: set.Spec, Zone: set.Zone, Spread: -1, CatchUp: set.CatchUp == config.CatchUps[0], Paused: *set.Pause}
+		if set.Spec == config.NoSchedule {
+			t.Spec = ""
+		}
+		if set.Spread != nil {
+			t.Spread = *set.Spread
+		}
+		return t
+	}
+}
