@@ -54,8 +54,8 @@ var may = map[string][]string{
 	"internal/lenient":        nil,
 	"internal/lab/localredis": nil,
 	"internal/lab/rig":        {"config", "internal/app", "internal/control", "internal/control", fake, "internal/lab/localredis", "jobs"}, // whole installations
-	"internal/lab/traffic":    {"quota", "quota/price"},                                                                // interactive calls, through the ledger
-	"internal/private":        nil,                                                                                     // knows modes, not what the files hold
+	"internal/lab/traffic":    {"quota", "quota/price"},                                                                                    // interactive calls, through the ledger
+	"internal/private":        nil,                                                                                                         // knows modes, not what the files hold
 	"internal/push":           {"jobs"},
 	"internal/queueowner":     {"config", "internal/redisconn", "internal/store/sqlite", "jobs", "quota"}, // the store's id against that in Redis
 	"internal/redisconn":      {"config", "quota"},                                                        // the URL of the settings, and what the ledger asks of a Redis
