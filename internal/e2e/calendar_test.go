@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,11 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/google"
 	"headroom/internal/lab/fakegoogle"
 	"headroom/internal/lab/fakegoogle/calendar"
 	"headroom/internal/lab/fakegoogle/fault"
+	"headroom/internal/lab/rig"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota"
@@ -26,21 +27,23 @@ import (
 
 const eventsList = "calendar.events.list"
 
-// newCalendarRig is a rig whose project has a price list for Calendar too.
-func newCalendarRig(t *testing.T, o fakegoogle.Options, limits ...string) *rig {
+// newCalendarRig is a site whose project has a price list for Calendar too.
+func newCalendarRig(t *testing.T, o fakegoogle.Options) *site {
 	t.Helper()
 	r := newRigOf(t, o, map[string]int{ann: 0})
-	text, err := os.ReadFile(r.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.setConfig(strings.NewReplacer("prices: [gmail-2026-05]", "prices: [gmail-2026-05, calendar-2026-05]",
-		"limits: {", "limits: {"+strings.Join(append(limits, ""), ", ")).Replace(string(text)))
+	r.configure(func(cfg *config.Config) {
+		project := cfg.Google.Projects[rig.Project]
+		project.Prices = append(project.Prices, "calendar-2026-05")
+		if o.CalendarUserLimit > 0 {
+			project.Limits = map[string]config.Limits{"calendar-2026-05": {UserMinute: o.CalendarUserLimit}}
+		}
+		cfg.Google.Projects[rig.Project] = project
+	})
 	return r
 }
 
 // diary makes a calendar of ann's with so many single events.
-func (r *rig) diary(id string, events int) *calendar.Calendar {
+func (r *site) diary(id string, events int) *calendar.Calendar {
 	r.t.Helper()
 	c, err := r.fake.AddCalendar(ann, calendar.Info{ID: id, TimeZone: "Europe/Berlin"})
 	if err != nil {
@@ -53,7 +56,7 @@ func (r *rig) diary(id string, events int) *calendar.Calendar {
 }
 
 // add adds an event that lasts from start to end, which are dates or moments.
-func (r *rig) add(c *calendar.Calendar, e calendar.Event, start, end string) calendar.Event {
+func (r *site) add(c *calendar.Calendar, e calendar.Event, start, end string) calendar.Event {
 	r.t.Helper()
 	e.Start, e.End = timeAt(start, e.Start), timeAt(end, e.Start)
 	e, err := c.Add(e)
@@ -76,7 +79,7 @@ func timeAt(text string, like *calendar.EventTime) *calendar.EventTime {
 }
 
 // calendars asks for a sync of ann's calendars and waits for its end.
-func (r *rig) calendars(s *sqlite.Store) jobs.Job {
+func (r *site) calendars(s *sqlite.Store) jobs.Job {
 	r.t.Helper()
 	asked, err := r.control().StartCalendarSync(r.t.Context(), ann)
 	if err != nil {
@@ -87,7 +90,7 @@ func (r *rig) calendars(s *sqlite.Store) jobs.Job {
 
 // calendarsEnded waits until the sync of an epoch, or a later one, is complete and
 // none is asked for.
-func (r *rig) calendarsEnded(s *sqlite.Store, epoch int64) jobs.Job {
+func (r *site) calendarsEnded(s *sqlite.Store, epoch int64) jobs.Job {
 	r.t.Helper()
 	var last jobs.Job
 	for range 1500 {
@@ -108,7 +111,7 @@ func (r *rig) calendarsEnded(s *sqlite.Store, epoch int64) jobs.Job {
 
 // inStep checks that the store holds what a calendar does, event by event as Google
 // gives them.
-func (r *rig) inStep(s *sqlite.Store, id string) {
+func (r *site) inStep(s *sqlite.Store, id string) {
 	r.t.Helper()
 	want, got := map[string]string{}, map[string]string{}
 	for _, e := range r.fake.Calendar(ann, id).Events() {
@@ -154,7 +157,7 @@ func shown(t *testing.T, text []byte, cancelled bool) string {
 }
 
 // lists counts the calls of events.list.
-func (r *rig) lists() (events, calendars int64) {
+func (r *site) lists() (events, calendars int64) {
 	for _, c := range r.fake.CalendarMeter().Calendars {
 		events += c.CallsByMethod[eventsList]
 		calendars += c.CallsByMethod["calendar.calendarList.list"]
@@ -458,7 +461,7 @@ func TestAFailingCalendarHoldsUpNoOther(t *testing.T) {
 func TestAFirstSyncLeavesPeopleTheirQuota(t *testing.T) {
 	t.Parallel()
 	const limit = 60 // calls of a user in a minute, which is two seconds here
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale, CalendarUserLimit: limit}, fmt.Sprintf("calendar-2026-05: {user_minute: %d}", limit))
+	r := newCalendarRig(t, fakegoogle.Options{Scale: scale, CalendarUserLimit: limit})
 	r.diary(ann, 100)
 	if err := r.fake.AddFault(fault.Fault{Method: eventsList, Quirk: fault.Quirk{PageItems: 1}}); err != nil {
 		t.Fatal(err)
@@ -517,7 +520,7 @@ func TestAFirstSyncLeavesPeopleTheirQuota(t *testing.T) {
 }
 
 // edit changes an event as a person's client would.
-func (r *rig) edit(ctx context.Context, client *http.Client) (status int, err error) {
+func (r *site) edit(ctx context.Context, client *http.Client) (status int, err error) {
 	ctx = quota.WithCaller(ctx, quota.Caller{Project: "main", User: ann, Lane: quota.Interactive})
 	url := r.cfg.Google.Endpoint.Reveal() + "/calendar/v3/calendars/primary/events/single00000?quotaUser=" + google.QuotaUser(ann)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(`{"summary":"edited"}`))

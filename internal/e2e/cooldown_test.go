@@ -99,7 +99,7 @@ func TestAUserToldToRetryLaterIsLeftAlone(t *testing.T) {
 }
 
 // refusedAt is when Google refused a user's call first.
-func (r *rig) refusedAt(email string) time.Time {
+func (r *site) refusedAt(email string) time.Time {
 	r.t.Helper()
 	for call := range r.fake.Select(meter.Filter{User: email}) {
 		if call.Status == 403 || call.Status == 429 {
@@ -111,7 +111,7 @@ func (r *rig) refusedAt(email string) time.Time {
 }
 
 // nothingSpent checks that Asynq counted no retry as a failure, and archived nothing.
-func (r *rig) nothingSpent() {
+func (r *site) nothingSpent() {
 	r.t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis.Addr})
 	defer rdb.Close()

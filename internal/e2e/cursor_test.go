@@ -16,7 +16,7 @@ import (
 )
 
 // backfillPart runs the backfill of a part of the mailbox to its end.
-func (r *rig) backfillPart(s *sqlite.Store, f jobs.Filter) jobs.Job {
+func (r *site) backfillPart(s *sqlite.Store, f jobs.Filter) jobs.Job {
 	r.t.Helper()
 	started, err := r.control().StartBackfill(r.t.Context(), ann, f)
 	if err != nil || !started.Created {
@@ -26,7 +26,7 @@ func (r *rig) backfillPart(s *sqlite.Store, f jobs.Filter) jobs.Job {
 }
 
 // ended waits until a job has ended.
-func (r *rig) ended(s *sqlite.Store, id string) jobs.Job {
+func (r *site) ended(s *sqlite.Store, id string) jobs.Job {
 	r.t.Helper()
 	return r.waitFor(s, id, "ended", terminal)
 }
@@ -199,14 +199,14 @@ func TestALabelIsDeletedWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 }
 
 // addFault puts a fault in force.
-func (r *rig) addFault(f fault.Fault) {
+func (r *site) addFault(f fault.Fault) {
 	r.t.Helper()
 	if err := r.fake.AddFault(f); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *rig) cursor(s *sqlite.Store) jobs.Cursor {
+func (r *site) cursor(s *sqlite.Store) jobs.Cursor {
 	r.t.Helper()
 	c, err := s.Cursor(r.t.Context(), ann)
 	if err != nil {
@@ -217,7 +217,7 @@ func (r *rig) cursor(s *sqlite.Store) jobs.Cursor {
 
 // arrivesBefore waits until a message is stored, which must come before something
 // else.
-func (r *rig) arrivesBefore(s *sqlite.Store, id, what string, over func(jobs.Cursor) bool) {
+func (r *site) arrivesBefore(s *sqlite.Store, id, what string, over func(jobs.Cursor) bool) {
 	r.t.Helper()
 	for range 1000 {
 		over := over(r.cursor(s))

@@ -14,7 +14,7 @@ import (
 )
 
 // estimate asks what a backfill of ann's takes.
-func (r *rig) estimate(filter jobs.Filter, sample int) estimate.Estimate {
+func (r *site) estimate(filter jobs.Filter, sample int) estimate.Estimate {
 	r.t.Helper()
 	e, err := r.control().Estimate(r.t.Context(), ann, filter, sample)
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *rig) estimate(filter jobs.Filter, sample int) estimate.Estimate {
 
 // newPriced is a rig whose mailbox holds 1,200 messages: 60 of them in spam and 40
 // in trash, 500 with label Work, one of which is trash.
-func newPriced(t *testing.T) *rig {
+func newPriced(t *testing.T) *site {
 	t.Helper()
 	r := newRigOf(t, fakegoogle.Options{Scale: scale}, map[string]int{ann: 0})
 	box := r.fake.Mailbox(ann)
@@ -151,7 +151,7 @@ func TestEstimateOfWhatIsPartlyStored(t *testing.T) {
 }
 
 // storeSome stores the newest n messages of the fake's.
-func (r *rig) storeSome(s *sqlite.Store, n int) {
+func (r *site) storeSome(s *sqlite.Store, n int) {
 	r.t.Helper()
 	job, err := s.Job(r.t.Context(), jobs.BackfillID(ann))
 	if err != nil {

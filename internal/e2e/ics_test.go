@@ -234,12 +234,12 @@ func TestRealCalendars(t *testing.T) {
 }
 
 // listCalls counts the calls of events.list and calendarList.list.
-func (r *rig) listCalls() int64 {
+func (r *site) listCalls() int64 {
 	events, calendars := r.lists()
 	return events + calendars
 }
 
-func (r *rig) allInStep(s *sqlite.Store, calendars []calendar.State) {
+func (r *site) allInStep(s *sqlite.Store, calendars []calendar.State) {
 	r.t.Helper()
 	for _, c := range calendars {
 		r.inStep(s, c.ID)
@@ -247,7 +247,7 @@ func (r *rig) allInStep(s *sqlite.Store, calendars []calendar.State) {
 }
 
 // rows is what is stored of all events.
-func (r *rig) rows(calendars []calendar.State) map[string]string {
+func (r *site) rows(calendars []calendar.State) map[string]string {
 	r.t.Helper()
 	all := map[string]string{}
 	for _, c := range calendars {
@@ -317,7 +317,7 @@ func changeSome(t *testing.T, c *calendar.Calendar, done map[string]int) {
 
 // checkOccurrences compares what takes place by what is stored with what the second
 // library finds in the source files, and in those that are exported.
-func (r *rig) checkOccurrences(t *testing.T, s *sqlite.Store, dir string, calendars []calendar.State) {
+func (r *site) checkOccurrences(t *testing.T, s *sqlite.Store, dir string, calendars []calendar.State) {
 	python := secondLibrary(t)
 	exported := t.TempDir()
 	agendas := map[string]*agenda.Agenda{}

@@ -77,6 +77,9 @@ func registeredMetrics(t *testing.T) map[string][]string {
 	return metrics
 }
 
+// metricCell is a cell that names a metric, and no expression of an alert.
+var metricCell = regexp.MustCompile("^ `headroom_[a-z0-9_]+` $")
+
 // documentedMetrics returns the labels of every metric in the table, by name.
 func documentedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
@@ -87,7 +90,7 @@ func documentedMetrics(t *testing.T) map[string][]string {
 	metrics := map[string][]string{}
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(line, "|")
-		if len(cells) < 5 || !strings.HasPrefix(cells[1], " `headroom_") {
+		if len(cells) < 5 || !metricCell.MatchString(cells[1]) {
 			continue
 		}
 		name := strings.Trim(cells[1], " `")

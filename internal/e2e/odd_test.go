@@ -21,7 +21,7 @@ const (
 
 // filtered starts the backfill of a filter, waits for its end, and returns the
 // job and the calls that it took.
-func (r *rig) filtered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
+func (r *site) filtered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
 	r.t.Helper()
 	before := r.fake.Meter().User(ann).CallsByMethod
 	started, err := r.control().StartBackfill(r.t.Context(), ann, filter)

@@ -18,7 +18,7 @@ import (
 )
 
 // command runs the command as a user does.
-func (r *rig) command(path string, args ...string) (stdout, stderr string, code int) {
+func (r *site) command(path string, args ...string) (stdout, stderr string, code int) {
 	r.t.Helper()
 	var out, problems bytes.Buffer
 	cmd := exec.CommandContext(r.t.Context(), path, append(args, "--config", r.config)...)

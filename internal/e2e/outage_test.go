@@ -85,7 +85,7 @@ func TestABackfillOutlastsATimeWithoutRedis(t *testing.T) {
 
 // peopleGoOn spends from the ledger as people do, for a while, and counts what was
 // let in without Redis and what was refused.
-func (r *rig) peopleGoOn(ledger *quota.Ledger, d time.Duration) (let, refused int) {
+func (r *site) peopleGoOn(ledger *quota.Ledger, d time.Duration) (let, refused int) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), d)
 	defer cancel()
 	person := quota.Caller{Project: "main", User: ann, Lane: quota.Interactive}
@@ -106,7 +106,7 @@ func (r *rig) peopleGoOn(ledger *quota.Ledger, d time.Duration) (let, refused in
 	}
 }
 
-func (r *rig) job(a *app.App) jobs.Job {
+func (r *site) job(a *app.App) jobs.Job {
 	r.t.Helper()
 	j, err := a.Store().Job(r.t.Context(), jobs.BackfillID(ann))
 	if err != nil {

@@ -28,7 +28,7 @@ type front struct {
 	server *http.Server
 }
 
-func newFront(r *rig) *front {
+func newFront(r *site) *front {
 	r.t.Helper()
 	target, err := url.Parse(string(r.cfg.Google.Endpoint))
 	if err != nil {

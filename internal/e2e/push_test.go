@@ -17,8 +17,8 @@ import (
 const topic = "projects/p/topics/mail"
 
 // pushing makes mailboxes be watched. The process with the pages is told to the
-// fake by [rig.pushTo].
-func (r *rig) pushing() {
+// fake by [site.pushTo].
+func (r *site) pushing() {
 	p := &r.cfg.Push.Gmail
 	p.Topic, p.Subscription = topic, "projects/p/subscriptions/mail"
 	p.ServiceAccount, p.Audience = "push@p.iam.gserviceaccount.com", "https://headroom.example.com/push/gmail"
@@ -27,7 +27,7 @@ func (r *rig) pushing() {
 	r.renewals()
 }
 
-func (r *rig) pushTo(a *app.App, change func(*gmail.Push)) {
+func (r *site) pushTo(a *app.App, change func(*gmail.Push)) {
 	r.t.Helper()
 	c := r.cfg.Push.Gmail
 	p := gmail.Push{URL: "http://" + a.Addr().String() + "/push/gmail", Audience: c.Audience.Reveal(),
@@ -41,7 +41,7 @@ func (r *rig) pushTo(a *app.App, change func(*gmail.Push)) {
 }
 
 // until polls, for half a minute at most.
-func (r *rig) until(what string, ok func() bool) {
+func (r *site) until(what string, ok func() bool) {
 	r.t.Helper()
 	for range 1500 {
 		if ok() {
@@ -52,7 +52,7 @@ func (r *rig) until(what string, ok func() bool) {
 	r.t.Fatalf("not in time: %s", what)
 }
 
-func (r *rig) watch(s *sqlite.Store, k jobs.WatchKey) jobs.Watch {
+func (r *site) watch(s *sqlite.Store, k jobs.WatchKey) jobs.Watch {
 	r.t.Helper()
 	w, err := s.Watch(r.t.Context(), k)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 
 // pushingCalendars runs a process for the pages, which takes pushes, and one that
 // has Google send them there.
-func (r *rig) pushingCalendars() (web, rest *app.App) {
+func (r *site) pushingCalendars() (web, rest *app.App) {
 	r.t.Helper()
 	r.cfg.Push.Calendar.Address = "http://127.0.0.1:1/push/calendar" // until it is known
 	r.renewals()
@@ -36,12 +36,12 @@ func (r *rig) pushingCalendars() (web, rest *app.App) {
 }
 
 // renewals has what is due be renewed within a second.
-func (r *rig) renewals() {
+func (r *site) renewals() {
 	r.cfg.Schedules["watch-renewal"] = config.Schedule{Spec: "@every 1s", Spread: new(time.Duration(0))}
 }
 
 // channels are those that are open for a calendar, or for the list, the oldest first.
-func (r *rig) channels(calendar string) (open []calendar.ChannelInfo) {
+func (r *site) channels(calendar string) (open []calendar.ChannelInfo) {
 	for _, c := range r.fake.Notifications().Channels {
 		if c.Account == ann && c.Calendar == calendar {
 			open = append(open, c)
@@ -52,7 +52,7 @@ func (r *rig) channels(calendar string) (open []calendar.ChannelInfo) {
 
 // addedIn adds an event and waits until the store has it. It returns how long after
 // that the sync began.
-func (r *rig) addedIn(s *sqlite.Store, c *calendar.Calendar, id string) time.Duration {
+func (r *site) addedIn(s *sqlite.Store, c *calendar.Calendar, id string) time.Duration {
 	r.t.Helper()
 	added := time.Now()
 	r.add(c, calendar.Event{ID: id}, "2026-03-09", "2026-03-10")
@@ -64,7 +64,7 @@ func (r *rig) addedIn(s *sqlite.Store, c *calendar.Calendar, id string) time.Dur
 	return j.StartedAt.Sub(added)
 }
 
-func (r *rig) has(s *sqlite.Store, event string) bool {
+func (r *site) has(s *sqlite.Store, event string) bool {
 	r.t.Helper()
 	page, err := s.Events(r.t.Context(), ann, team, jobs.EventQuery{})
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *rig) has(s *sqlite.Store, event string) bool {
 }
 
 // renewNow has all that Google tells of be renewed.
-func (r *rig) renewNow(s *sqlite.Store) {
+func (r *site) renewNow(s *sqlite.Store) {
 	r.t.Helper()
 	if n, err := s.RunSchedule(r.t.Context(), jobs.ScheduleWatches, []string{ann}, time.Now()); err != nil || n != 1 {
 		r.t.Fatalf("renew by hand = %d, %v", n, err)
@@ -82,7 +82,7 @@ func (r *rig) renewNow(s *sqlite.Store) {
 }
 
 // notify sends what a channel would, and returns the answer's status.
-func (r *rig) notify(to *app.App, id, token, resource string) int {
+func (r *site) notify(to *app.App, id, token, resource string) int {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+to.Addr().String()+"/push/calendar", http.NoBody)
 	if err != nil {
@@ -101,7 +101,7 @@ func (r *rig) notify(to *app.App, id, token, resource string) int {
 }
 
 // counted returns the lines of a process' metrics of pushes for calendars.
-func (r *rig) counted(a *app.App) string {
+func (r *site) counted(a *app.App) string {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+a.Addr().String()+"/metrics", http.NoBody)
 	if err != nil {
@@ -188,7 +188,7 @@ func TestCalendarsAreToldOf(t *testing.T) {
 }
 
 // forge sends what Google would not, to a process that has a channel.
-func (r *rig) forge(web *app.App, s *sqlite.Store, known calendar.ChannelInfo) {
+func (r *site) forge(web *app.App, s *sqlite.Store, known calendar.ChannelInfo) {
 	r.t.Helper()
 	if got := r.notify(web, known.ID, jobs.ChannelToken("guess", ann), known.ResourceID); got != http.StatusForbidden {
 		r.t.Errorf("a guessed token = %d, want 403", got)

@@ -17,8 +17,8 @@ import (
 	"headroom/jobs"
 )
 
-// other is the rig's installation with another store.
-func (r *rig) other(path string) config.Config {
+// other is the site with another store.
+func (r *site) other(path string) config.Config {
 	r.t.Helper()
 	cfg := r.cfg
 	cfg.Store = config.Store{Path: path, Blobs: filepath.Join(filepath.Dir(path), "blobs")}
@@ -26,7 +26,7 @@ func (r *rig) other(path string) config.Config {
 }
 
 // started makes a process, and ends it at once if there is one.
-func (r *rig) started(cfg config.Config) error {
+func (r *site) started(cfg config.Config) error {
 	r.t.Helper()
 	a, err := app.New(r.t.Context(), cfg, app.Options{Log: zaptest.NewLogger(r.t)})
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *rig) started(cfg config.Config) error {
 	return a.Run(ctx)
 }
 
-func (r *rig) wantRefused(what string, err error, cfg config.Config) {
+func (r *site) wantRefused(what string, err error, cfg config.Config) {
 	r.t.Helper()
 	if err == nil || !strings.Contains(err.Error(), r.cfg.Store.Path) || !strings.Contains(err.Error(), cfg.Store.Path) {
 		r.t.Errorf("%s = %v, want an error that names %s and %s", what, err, r.cfg.Store.Path, cfg.Store.Path)

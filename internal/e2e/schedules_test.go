@@ -16,7 +16,7 @@ import (
 )
 
 // slots reads the slots of a schedule, by account.
-func (r *rig) slots(s *sqlite.Store, schedule jobs.Schedule) map[string]jobs.Slot {
+func (r *site) slots(s *sqlite.Store, schedule jobs.Schedule) map[string]jobs.Slot {
 	r.t.Helper()
 	roll, err := s.ScheduleSnapshot(r.t.Context())
 	if err != nil {

@@ -18,25 +18,25 @@ import (
 const getMessage = "gmail.users.messages.get"
 
 // operate runs do with an operator of its own, as a command has.
-func (r *rig) operate(do func(*control.Control) error) {
+func (r *site) operate(do func(*control.Control) error) {
 	r.t.Helper()
 	if err := do(r.control()); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *rig) pause() {
+func (r *site) pause() {
 	r.t.Helper()
 	r.operate(func(o *control.Control) error { _, err := o.Pause(r.t.Context(), ann); return err })
 }
 
-func (r *rig) resume() {
+func (r *site) resume() {
 	r.t.Helper()
 	r.operate(func(o *control.Control) error { _, err := o.Resume(r.t.Context(), ann); return err })
 }
 
 // cancel reports whether cancelling changed anything.
-func (r *rig) cancel() (changed bool) {
+func (r *site) cancel() (changed bool) {
 	r.t.Helper()
 	r.operate(func(o *control.Control) error {
 		all, err := o.Cancel(r.t.Context(), ann)
@@ -51,7 +51,7 @@ func in(state jobs.State) func(jobs.Job) bool {
 }
 
 // silentSince checks that Google saw no call later than so long after a moment.
-func (r *rig) silentSince(moment time.Time, most time.Duration) {
+func (r *site) silentSince(moment time.Time, most time.Duration) {
 	r.t.Helper()
 	last := r.fake.Activity(meter.Filter{User: ann}).LastCall
 	if late := last.Sub(moment); late > most {
@@ -105,7 +105,7 @@ func TestPauseThenCancelALargeMailbox(t *testing.T) {
 
 // drained waits until the queue holds no task of any kind but the archive's, which
 // must be empty.
-func (r *rig) drained() {
+func (r *site) drained() {
 	r.t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis.Addr})
 	defer rdb.Close()

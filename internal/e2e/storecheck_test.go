@@ -20,7 +20,7 @@ import (
 )
 
 // blobPath is where the raw bytes of a message are.
-func (r *rig) blobPath(sha string) string {
+func (r *site) blobPath(sha string) string {
 	return filepath.Join(r.cfg.Store.Blobs, sha[:2], sha[2:4], sha)
 }
 

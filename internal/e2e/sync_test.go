@@ -26,7 +26,7 @@ import (
 
 // sync asks for a live sync and waits until it has ended, half a minute at most. One
 // that began by itself, as after a backfill, is waited for first.
-func (r *rig) sync(s *sqlite.Store) jobs.Job {
+func (r *site) sync(s *sqlite.Store) jobs.Job {
 	r.t.Helper()
 	for range 3 {
 		asked, err := r.control().StartSync(r.t.Context(), ann)
@@ -43,7 +43,7 @@ func (r *rig) sync(s *sqlite.Store) jobs.Job {
 }
 
 // synced waits until the sync of an epoch, or a later one, has ended.
-func (r *rig) synced(s *sqlite.Store, epoch int64) jobs.Job {
+func (r *site) synced(s *sqlite.Store, epoch int64) jobs.Job {
 	r.t.Helper()
 	var last jobs.Job
 	for range 1500 {
@@ -59,7 +59,7 @@ func (r *rig) synced(s *sqlite.Store, epoch int64) jobs.Job {
 }
 
 // backfilled waits for the backfill and for the sync that follows it.
-func (r *rig) backfilled(s *sqlite.Store) {
+func (r *site) backfilled(s *sqlite.Store) {
 	r.t.Helper()
 	r.wait(s, "ended", terminal)
 	for range 500 {
@@ -73,7 +73,7 @@ func (r *rig) backfilled(s *sqlite.Store) {
 }
 
 // equal checks that the store shows what the mailbox does: ids, bytes and labels.
-func (r *rig) equal(s *sqlite.Store) {
+func (r *site) equal(s *sqlite.Store) {
 	r.t.Helper()
 	r.arrived(s)
 	want, got := map[string]string{}, map[string]string{}
@@ -103,7 +103,7 @@ func mail(subject string) []byte {
 
 // gateway stands before the fake and shows every request to a function, which may
 // hold it up.
-func (r *rig) gateway(before func(*http.Request)) {
+func (r *site) gateway(before func(*http.Request)) {
 	r.t.Helper()
 	target, err := url.Parse(r.cfg.Google.Endpoint.Reveal())
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *rig) gateway(before func(*http.Request)) {
 }
 
 // calls counts the calls that have come to the fake since it was made, by method.
-func (r *rig) calls() map[string]int64 {
+func (r *site) calls() map[string]int64 {
 	n := map[string]int64{}
 	for a := range r.fake.Select(meter.Filter{}) {
 		n[a.Method]++
@@ -292,7 +292,7 @@ func TestChangesWhileAStoppedCrawlHasHalf(t *testing.T) {
 
 // runUntil runs scheduler and worker until a channel is closed, and returns what
 // waits for their end.
-func (r *rig) runUntil(end <-chan struct{}) (wait func()) {
+func (r *site) runUntil(end <-chan struct{}) (wait func()) {
 	r.t.Helper()
 	a, err := app.New(r.t.Context(), r.cfg, app.Options{Roles: []app.Role{app.RoleScheduler, app.RoleWorker}, Version: "test", Log: zaptest.NewLogger(r.t)})
 	if err != nil {
@@ -343,7 +343,7 @@ func TestAGetThatIsOpenAcrossASync(t *testing.T) {
 }
 
 // holdAnswers stands before the fake and holds some of its answers.
-func (r *rig) holdAnswers(which func(*http.Request) bool, held func(), until <-chan struct{}) {
+func (r *site) holdAnswers(which func(*http.Request) bool, held func(), until <-chan struct{}) {
 	r.t.Helper()
 	fake := r.cfg.Google.Endpoint.Reveal()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

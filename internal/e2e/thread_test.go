@@ -22,9 +22,9 @@ const (
 	methodLabels     = "gmail.users.labels.list"
 )
 
-// newThreads is a rig whose mailbox holds ten threads: five with four messages, two
+// newThreads is a site whose mailbox holds ten threads: five with four messages, two
 // with three and three with one. Every third message has two attachments.
-func newThreads(t *testing.T, o fakegoogle.Options) *rig {
+func newThreads(t *testing.T, o fakegoogle.Options) *site {
 	t.Helper()
 	r := newRigOf(t, o, map[string]int{ann: 0})
 	n := 0
@@ -50,7 +50,7 @@ func newThreads(t *testing.T, o fakegoogle.Options) *rig {
 }
 
 // units are those of ann's that the fake admitted.
-func (r *rig) units() int64 { return r.fake.Meter().User(ann).UnitsAdmitted }
+func (r *site) units() int64 { return r.fake.Meter().User(ann).UnitsAdmitted }
 
 // agrees checks that an estimate said what the fake counted, give or take a tenth.
 func agrees(t *testing.T, e estimate.Estimate, units int64) {
@@ -137,7 +137,7 @@ func TestFullLosesNothing(t *testing.T) {
 }
 
 // full checks that all messages are stored in format full, with so many attachments.
-func (r *rig) full(s *sqlite.Store, messages, attachments int) {
+func (r *site) full(s *sqlite.Store, messages, attachments int) {
 	r.t.Helper()
 	all, err := s.Messages(r.t.Context(), ann, "", 0)
 	if err != nil || len(all) != messages {
@@ -178,7 +178,7 @@ func (r *rig) full(s *sqlite.Store, messages, attachments int) {
 }
 
 // content reads what format full has brought of a message.
-func (r *rig) content(s *sqlite.Store, id, part string) []byte {
+func (r *site) content(s *sqlite.Store, id, part string) []byte {
 	r.t.Helper()
 	from, err := r.control().OpenFull(r.t.Context(), ann, id, part)
 	if err != nil {
@@ -242,9 +242,9 @@ func TestOversizeMessagesKeepTheirMetadata(t *testing.T) {
 	}
 }
 
-// ranFiltered is [rig.filtered] with a process of its own, which has the settings as
+// ranFiltered is [site.filtered] with a process of its own, which has the settings as
 // they are now.
-func (r *rig) ranFiltered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
+func (r *site) ranFiltered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[string]int64) {
 	r.t.Helper()
 	end := make(chan struct{})
 	wait := r.runUntil(end)

@@ -21,7 +21,7 @@ const methodToken = "token"
 
 // withKey gives the project the key of a service account, whose tokens the fake
 // gives out.
-func (r *rig) withKey() {
+func (r *site) withKey() {
 	r.t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *rig) withKey() {
 
 // tokenFault makes the token endpoint answer with a fault from now on, and the
 // access tokens that are out worthless.
-func (r *rig) tokenFault(f fault.Fault) {
+func (r *site) tokenFault(f fault.Fault) {
 	r.t.Helper()
 	f.Method = methodToken
 	if err := r.fake.AddFault(f); err != nil {
