@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"headroom/internal/service"
 	"headroom/jobs"
 )
 
@@ -41,6 +43,8 @@ type AdmissionOptions struct {
 	PerTenant int           // places that a tenant may have of a project; 0: as many as its share comes to
 	Tick      time.Duration // between two rounds; [DefaultAdmissionTick] if zero
 
+	NowFunc func() time.Time // the clock that rows are compared with; time.Now if nil
+
 	Log        *zap.Logger
 	Registerer prometheus.Registerer
 }
@@ -62,55 +66,38 @@ type Admission struct {
 	metrics *admissionMetrics
 	roots   map[string]*share // by project
 	units   map[string]int64  // that jobs had spent at the last round
-	failing bool              // the last round failed; only used by Run
 }
 
 // NewAdmission returns an Admission that does nothing until [Admission.Run].
 func NewAdmission(o AdmissionOptions) (*Admission, error) {
-	if o.Store == nil || o.Queue == nil || o.Log == nil || o.Registerer == nil {
-		return nil, errors.New("scheduler: Store, Queue, Log and Registerer of the admission are required")
+	if err := service.CheckOptions("scheduler: admission", o, "Store", "Queue", "Log", "Registerer"); err != nil {
+		return nil, err
 	}
-	if o.PerTenant < 0 || o.Tick < 0 {
-		return nil, errors.New("scheduler: places per tenant and tick of the admission must not be negative")
-	}
-	if o.Tick == 0 {
-		o.Tick = DefaultAdmissionTick
+	o.Tick = cmp.Or(o.Tick, DefaultAdmissionTick)
+	if o.NowFunc == nil {
+		o.NowFunc = time.Now
 	}
 	o.Log = o.Log.Named("admission")
 	return &Admission{opts: o, metrics: newAdmissionMetrics(o.Registerer), roots: map[string]*share{}, units: map[string]int64{}}, nil
 }
 
-// Run gives out places until ctx ends, and returns nil then. A round that fails is
-// logged and counted, and the next one tries again. Where rounds take long, they
+// Run admits backfills until ctx ends, see [service.Loop]. If rounds take long, they
 // become rarer.
 func (a *Admission) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-		began := time.Now()
-		err := a.round(ctx)
-		took := time.Since(began)
-		a.metrics.seconds.Observe(took.Seconds())
-		if err != nil && ctx.Err() == nil {
-			a.metrics.errors.Inc()
-			if !a.failing {
-				a.opts.Log.Error("places were not given out, trying again with the next round", zap.Error(err))
+	return service.Loop{
+		Name: "admit backfills", Timeout: DefaultTimeout, RoundFunc: a.round,
+		WaitFunc: func(took time.Duration) time.Duration {
+			if took < 0 {
+				return 0
 			}
-		}
-		a.failing = err != nil
-		timer.Reset(max(a.opts.Tick, 8*took))
-	}
+			return max(a.opts.Tick, 8*took)
+		},
+		Failed: a.metrics.errors, Seconds: a.metrics.seconds, Log: a.opts.Log,
+	}.Run(ctx)
 }
 
-// round looks at all backfills and changes what places are due.
+// round looks at all backfills and changes the admissions that are due.
 func (a *Admission) round(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
-	defer cancel()
 	all, err := a.opts.Store.Candidates(ctx)
 	if err != nil {
 		return fmt.Errorf("list backfills: %w", err)
@@ -120,7 +107,7 @@ func (a *Admission) round(ctx context.Context) error {
 	for name := range a.roots {
 		projects[name] = nil // those whose work is over have their metrics set to 0
 	}
-	now := time.Now()
+	now := a.opts.NowFunc()
 	for _, c := range all {
 		// A job that waits for a moment is back in the running then.
 		if !c.WaitUntil.After(now) {

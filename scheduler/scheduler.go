@@ -3,7 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 	"go.uber.org/zap"
 
+	"headroom/internal/service"
 	"headroom/jobs"
 )
 
@@ -83,7 +83,6 @@ type Options struct {
 type Scheduler struct {
 	opts    Options
 	metrics *metrics
-	failing bool // the last tick failed; only used by Run
 
 	// What ticks remember, and only they use.
 	sights sights
@@ -96,11 +95,8 @@ type Scheduler struct {
 
 // New returns a scheduler that does nothing until [Scheduler.Run].
 func New(o Options) (*Scheduler, error) {
-	if o.Store == nil || o.Queue == nil || o.Log == nil || o.Registerer == nil {
-		return nil, errors.New("scheduler: Store, Queue, Log and Registerer are required")
-	}
-	if o.Timeout < 0 || o.Lease < 0 || o.TaskTimeout < 0 {
-		return nil, errors.New("scheduler: timeout of a tick, lease and timeout of tasks must not be negative")
+	if err := service.CheckOptions("scheduler", o, "Store", "Queue", "Log", "Registerer"); err != nil {
+		return nil, err
 	}
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
@@ -122,52 +118,31 @@ func New(o Options) (*Scheduler, error) {
 	return &Scheduler{opts: o, metrics: newMetrics(o.Registerer), sights: sights{}, queues: map[string]QueueState{}, stuck: map[string]bool{}}, nil
 }
 
-// Run ticks until ctx ends, and returns nil then. A tick that fails is logged
-// and counted, and the next one tries again. Run must not be called twice at
-// the same time.
+// Run ticks until ctx ends, see [service.Loop].
 func (s *Scheduler) Run(ctx context.Context) error {
-	for {
-		next := s.opts.Schedule.Next(time.Now())
-		if next.IsZero() { // a spec that never comes, such as 30 February
-			<-ctx.Done()
-			return nil
-		}
-		wait := time.Until(next)
-		if s.doubts { // however rare ticks are
-			wait = min(wait, lookAgain)
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C:
-		}
-		s.tickAndReport(ctx)
-	}
+	return service.Loop{
+		Name: "look for lost work", WaitFunc: s.wait, Timeout: s.opts.Timeout, Seconds: s.metrics.seconds,
+		Failed: s.metrics.ticks.WithLabelValues("failed"), Log: s.opts.Log,
+		RoundFunc: func(ctx context.Context) error {
+			err := s.tick(ctx)
+			if err == nil {
+				s.metrics.ticks.WithLabelValues("ok").Inc()
+			}
+			return err
+		},
+	}.Run(ctx)
 }
 
-// tickAndReport absorbs a tick's error. A row of failed ticks is logged once,
-// and so is its end.
-func (s *Scheduler) tickAndReport(ctx context.Context) {
-	tick, cancel := context.WithTimeout(ctx, s.opts.Timeout)
-	defer cancel()
-	start := time.Now()
-	err := s.tick(tick)
-	s.metrics.seconds.Observe(time.Since(start).Seconds())
-	switch {
-	case err != nil && ctx.Err() != nil: // shutdown, not a failure
-	case err != nil:
-		s.metrics.ticks.WithLabelValues("failed").Inc()
-		if !s.failing {
-			s.opts.Log.Error("tick failed, trying again with the next", zap.Error(err))
-		}
-		s.failing = true
-	default:
-		s.metrics.ticks.WithLabelValues("ok").Inc()
-		if s.failing {
-			s.opts.Log.Info("ticks succeed again")
-		}
-		s.failing = false
+// wait returns how long it is until the next tick.
+func (s *Scheduler) wait(time.Duration) time.Duration {
+	now := s.opts.NowFunc()
+	next := s.opts.Schedule.Next(now)
+	if next.IsZero() { // a spec that never comes, such as 30 February
+		return -1
 	}
+	wait := max(0, next.Sub(now))
+	if s.doubts { // however rare ticks are
+		wait = min(wait, lookAgain)
+	}
+	return wait
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"headroom/internal/service"
 	"headroom/jobs"
 )
 
@@ -54,26 +56,20 @@ type SyncOptions struct {
 // what comes together in one transaction.
 const startsAtOnce = 16
 
-// Syncs makes syncs start that [Schedules], pushes or people ask for. Any number of them may run:
-// the job's row makes each sync once.
+// Syncs starts the syncs that [Schedules], pushes or users ask for. Any number of them
+// may run: the row of the job makes each sync start once.
 type Syncs struct {
 	opts    SyncOptions
 	started prometheus.Counter
 	failed  prometheus.Counter
-	failing bool // the last look failed; only used by Run
 }
 
 // NewSyncs returns Syncs that do nothing until [Syncs.Run].
 func NewSyncs(o SyncOptions) (*Syncs, error) {
-	if o.Store == nil || o.Queue == nil || o.Log == nil || o.Registerer == nil {
-		return nil, errors.New("scheduler: Store, Queue, Log and Registerer of syncs are required")
+	if err := service.CheckOptions("scheduler: syncs", o, "Store", "Queue", "Log", "Registerer"); err != nil {
+		return nil, err
 	}
-	if o.Tick < 0 {
-		return nil, errors.New("scheduler: tick of syncs must not be negative")
-	}
-	if o.Tick == 0 {
-		o.Tick = time.Second
-	}
+	o.Tick = cmp.Or(o.Tick, time.Second)
 	o.Log = o.Log.Named("syncs")
 	f := promauto.With(o.Registerer)
 	return &Syncs{
@@ -84,34 +80,19 @@ func NewSyncs(o SyncOptions) (*Syncs, error) {
 		}),
 		failed: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_scheduler_sync_errors_total",
-			Help: "Looks for due live syncs that failed.",
+			Help: "Failed checks for due syncs.",
 		}),
 	}, nil
 }
 
-// Run looks for due syncs until ctx ends, and returns nil then. A look that
-// fails is logged and counted, and the next one tries again.
+// Run looks for due syncs at once and then with every tick, until ctx ends, see
+// [service.Loop].
 func (s *Syncs) Run(ctx context.Context) error {
-	tick := time.NewTicker(s.opts.Tick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		err := s.Look(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.failed.Inc()
-			if !s.failing { // a row of them is said once
-				s.opts.Log.Error("look for due syncs failed, trying again with the next", zap.Error(err))
-			}
-		}
-		s.failing = err != nil
-	}
+	return service.Loop{Name: "look for due syncs", Every: s.opts.Tick, RoundFunc: s.Look, Failed: s.failed, Log: s.opts.Log}.Run(ctx)
 }
 
-// Look is one tick: it starts what is due. One account's error does not keep the others waiting.
+// Look is one tick: it starts what is due. One account's error does not keep the
+// others waiting.
 func (s *Syncs) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()

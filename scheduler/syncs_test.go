@@ -75,8 +75,8 @@ func TestDueSyncsAreStartedOnce(t *testing.T) {
 		if diff := cmp.Diff(want, q.refs); diff != "" {
 			t.Errorf("put (-want +got):\n%s", diff)
 		}
-		if m.looks != 4 {
-			t.Errorf("%d looks, want one a second", m.looks)
+		if m.looks != 5 {
+			t.Errorf("%d looks, want one at once and then one a second", m.looks)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,10 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 
+	"headroom/internal/service"
 	"headroom/jobs"
 )
 
-// A WatchStore knows what Google tells of, and for how long it does.
+// A WatchStore knows of which changes Google notifies us, and until when.
 type WatchStore interface {
 	// PruneWatches forgets watches that nobody wants any more.
 	PruneWatches(ctx context.Context) error
@@ -26,34 +28,27 @@ type WatchStore interface {
 // WatchOptions configures [NewWatches]. Store, Log and Registerer are required.
 type WatchOptions struct {
 	Store      WatchStore
-	Watched    []jobs.WatchKind // what the settings ask for; of others no alarm is raised
+	Watched    []jobs.WatchKind // what the settings ask for; no alarm is raised for others
 	Tick       time.Duration    // between two looks; 5s if zero
 	Log        *zap.Logger
 	Registerer prometheus.Registerer
 }
 
-// Watches raises the alarm for watches that ended before they were renewed. That
-// they are renewed is the matter of syncs, which [Schedules] ask for. Any number of
-// them may run.
+// Watches raises the alarm for watches that ended before they were renewed. Syncs,
+// which [Schedules] ask for, renew them. Any number of Watches may run.
 type Watches struct {
 	opts    WatchOptions
 	watches *prometheus.GaugeVec   // by kind, state
 	lapsed  *prometheus.CounterVec // by kind
 	failed  prometheus.Counter
-	failing bool // the last look failed; only used by Run
 }
 
 // NewWatches returns Watches that do nothing until [Watches.Run].
 func NewWatches(o WatchOptions) (*Watches, error) {
-	if o.Store == nil || o.Log == nil || o.Registerer == nil {
-		return nil, errors.New("scheduler: Store, Log and Registerer of watches are required")
+	if err := service.CheckOptions("scheduler: watches", o, "Store", "Log", "Registerer"); err != nil {
+		return nil, err
 	}
-	if o.Tick < 0 {
-		return nil, errors.New("scheduler: tick of watches must not be negative")
-	}
-	if o.Tick == 0 {
-		o.Tick = 5 * time.Second
-	}
+	o.Tick = cmp.Or(o.Tick, 5*time.Second)
 	o.Log = o.Log.Named("watches")
 	f := promauto.With(o.Registerer)
 	w := &Watches{
@@ -68,7 +63,7 @@ func NewWatches(o WatchOptions) (*Watches, error) {
 		}, []string{"kind"}),
 		failed: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_scheduler_watch_errors_total",
-			Help: "Looks for watches that have lapsed that failed.",
+			Help: "Failed checks for lapsed watches.",
 		}),
 	}
 	for _, kind := range jobs.WatchKinds {
@@ -77,32 +72,16 @@ func NewWatches(o WatchOptions) (*Watches, error) {
 	return w, nil
 }
 
-// Run looks until ctx ends, and returns nil then. A look that fails is logged and
-// counted, and the next one tries again.
+// Run looks at once and then with every tick, until ctx ends, see [service.Loop].
 func (w *Watches) Run(ctx context.Context) error {
-	tick := time.NewTicker(w.opts.Tick)
-	defer tick.Stop()
-	for {
-		err := w.look(ctx)
-		if err != nil && ctx.Err() == nil {
-			w.failed.Inc()
-			if !w.failing { // a row of them is said once
-				w.opts.Log.Error("look for lapsed watches failed, trying again with the next", zap.Error(err))
-			}
-		}
-		w.failing = err != nil
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	return service.Loop{
+		Name: "look for lapsed watches", Every: w.opts.Tick, Timeout: DefaultTimeout, RoundFunc: w.look,
+		Failed: w.failed, Log: w.opts.Log,
+	}.Run(ctx)
 }
 
 func (w *Watches) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
-	defer cancel()
-	if err := w.opts.Store.PruneWatches(ctx); err != nil { // else what nobody wants would be alarmed for
+	if err := w.opts.Store.PruneWatches(ctx); err != nil { // else what nobody wants would raise an alarm
 		return err
 	}
 	return errors.Join(w.alarm(ctx), w.count(ctx))

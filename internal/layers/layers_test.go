@@ -19,7 +19,8 @@ const fake = "internal/lab/fakegoogle"
 // fails the test: whoever adds one decides where it stands.
 var may = map[string][]string{
 	"cmd/headroom":       anything,
-	"config":             nil,
+	"config":             {"internal/cronspec"}, // to check schedules as they are read when they run
+	"internal/cronspec":  nil,                   // knows cron and time zones, not what runs
 	"internal/agenda":    {"internal/lenient", "jobs"},
 	"internal/api":       {"internal/agenda", "internal/control", "internal/control/estimate", "internal/control/quotaview", "jobs", "quota", "quota/price"}, // shows what control returns
 	"internal/app":       anything,
@@ -60,12 +61,13 @@ var may = map[string][]string{
 	"internal/queueowner":     {"config", "internal/redisconn", "internal/store/sqlite", "jobs", "quota"}, // the store's id against that in Redis
 	"internal/redisconn":      {"config", "quota"},                                                        // the URL of the settings, and what the ledger asks of a Redis
 	"internal/store/sqlite":   {"jobs"},
+	"internal/service":        nil, // loops and checks options, whatever the work is
 	"internal/term":           nil,
 	"internal/web":            {"internal/term", "jobs"},
 	"jobs":                    nil,
 	"quota":                   {"quota/price"}, // what calls cost
 	"quota/price":             nil,
-	"scheduler":               {"jobs"},
+	"scheduler":               {"internal/cronspec", "internal/service", "jobs"}, // when slots are, and how its loops run
 	"workers":                 {"internal/blob", "jobs", "quota", "quota/price"}, // blob: the writer of one body; price: what a thread costs beside its messages
 
 	// The conformance suite of stores and the store of tests.

@@ -1,15 +1,23 @@
-package scheduler
+// Package cronspec reads cron specifications and finds the moments that they name in a
+// time zone, also on the days on which the clock is changed. It runs nothing.
+package cronspec
 
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // zones exist wherever the binary runs
 
 	"github.com/robfig/cron/v3"
 )
+
+// Slots are the moments that a specification names.
+type Slots interface {
+	// Next returns the first one after t, or the zero time when there is none within
+	// five years.
+	Next(t time.Time) time.Time
+}
 
 // A wallClock is a cron specification by the clock on the wall of a zone. The
 // cron package moves through such a day by adding hours, and so skips and doubles
@@ -32,10 +40,10 @@ type wallClock struct {
 
 var errNeverComes = errors.New("it never comes")
 
-// parseSpec reads a cron specification of five fields, or a descriptor such as
+// Parse reads a cron specification of five fields, or a descriptor such as
 // @daily or "@every 10m". The zone is one of the IANA database, and is overruled
 // by a "CRON_TZ=zone " in front of the specification.
-func parseSpec(spec, zone string) (slots, error) {
+func Parse(spec, zone string) (Slots, error) {
 	spec = strings.TrimSpace(spec)
 	for _, mark := range []string{"CRON_TZ=", "TZ="} {
 		if named, ok := strings.CutPrefix(spec, mark); ok {
@@ -59,7 +67,7 @@ func parseSpec(spec, zone string) (slots, error) {
 		return nil, err
 	}
 	w := &wallClock{spec: parsed, zone: loc, fixed: fixedHours(spec)}
-	if w.next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+	if w.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, errNeverComes
 	}
 	return w, nil
@@ -88,9 +96,8 @@ func fixedHours(spec string) bool {
 	return hours != "0-23" && !strings.ContainsAny(hours, "*?/")
 }
 
-// next returns the first slot after t, or the zero time when there is none within
-// five years.
-func (w *wallClock) next(t time.Time) time.Time {
+// Next implements [Slots].
+func (w *wallClock) Next(t time.Time) time.Time {
 	at := t.Truncate(time.Second).Add(time.Second)
 	for {
 		start, end := at.In(w.zone).ZoneBounds()
@@ -135,22 +142,23 @@ func (w *wallClock) offset(t time.Time) time.Duration {
 // shown is what a clock shows that is ahead of UTC by off, as if it were UTC.
 func shown(t time.Time, off time.Duration) time.Time { return t.UTC().Add(off) }
 
-// An every is an interval, counted from 1970 so that it is the same for every
+// Every is an interval, counted from 1970 so that it is the same for every
 // process.
-type every time.Duration
+type Every time.Duration
 
-func parseEvery(text string) (slots, error) {
+func parseEvery(text string) (Slots, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no duration", text)
 	}
 	if d < time.Second || d%time.Millisecond != 0 {
-		return nil, fmt.Errorf("every %s is too often; a second is the least, and milliseconds are the finest", text)
+		return nil, fmt.Errorf("every %s is too often; a second is the least", text)
 	}
-	return every(d), nil
+	return Every(d), nil
 }
 
-func (e every) next(t time.Time) time.Time {
+// Next implements [Slots].
+func (e Every) Next(t time.Time) time.Time {
 	d := time.Duration(e).Milliseconds()
 	return time.UnixMilli((floorDiv(t.UnixMilli(), d) + 1) * d).UTC()
 }
@@ -161,24 +169,4 @@ func floorDiv(a, b int64) int64 {
 		q--
 	}
 	return q
-}
-
-// slots are the moments that a specification names.
-type slots interface {
-	// next returns the first one after t, or the zero time when there is none.
-	next(t time.Time) time.Time
-}
-
-// CheckSpec reports what is wrong with a specification and its zone, and the
-// moments that it names after from, at most n.
-func CheckSpec(spec, zone string, from time.Time, n int) ([]time.Time, error) {
-	s, err := parseSpec(spec, zone)
-	if err != nil {
-		return nil, err
-	}
-	var all []time.Time
-	for at := s.next(from); len(all) < n && !at.IsZero(); at = s.next(at) {
-		all = append(all, at)
-	}
-	return slices.Clip(all), nil
 }
