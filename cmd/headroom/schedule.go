@@ -48,9 +48,9 @@ func parseSchedule(name string) (jobs.Schedule, error) {
 	return schedule, nil
 }
 
-var scheduleTable = term.Table[jobs.ScheduleLine]{
+var scheduleTable = term.Table[control.ScheduleLine]{
 	Columns: []string{"SCHEDULE", "SPEC", "ZONE", "SETTINGS OF", "ACCOUNTS", "NEXT", "LAST SLOT", "LAST RESULT", "LAG", "MISSED", "PAUSED"},
-	Cells: func(l jobs.ScheduleLine) []any {
+	Cells: func(l control.ScheduleLine) []any {
 		return []any{l.Schedule, l.Spec, l.Zone, l.SettingsOf, l.Accounts, term.Time(l.Next),
 			term.Time(l.LastSlot), resultsCell(l), lagCell(l), l.Missed, pausedCell(l)}
 	},
@@ -90,7 +90,7 @@ settings.`,
 
 // printSchedules prints errors below the table, which an error of Google's would stretch
 // over several screens.
-func printSchedules(out io.Writer, asJSON bool, all []jobs.ScheduleLine) error {
+func printSchedules(out io.Writer, asJSON bool, all []control.ScheduleLine) error {
 	if err := scheduleTable.Print(out, asJSON, all); err != nil || asJSON {
 		return err
 	}
@@ -103,7 +103,7 @@ func printSchedules(out io.Writer, asJSON bool, all []jobs.ScheduleLine) error {
 }
 
 // resultsCell is a result, or how many accounts had which.
-func resultsCell(l jobs.ScheduleLine) string {
+func resultsCell(l control.ScheduleLine) string {
 	var parts []string
 	for _, result := range slices.Sorted(maps.Keys(l.Results)) {
 		if len(l.Results) == 1 {
@@ -115,14 +115,14 @@ func resultsCell(l jobs.ScheduleLine) string {
 	return strings.Join(parts, ", ")
 }
 
-func lagCell(l jobs.ScheduleLine) string {
+func lagCell(l control.ScheduleLine) string {
 	if l.LagSeconds == 0 {
 		return term.None
 	}
 	return time.Duration(l.LagSeconds * float64(time.Second)).Round(time.Second).String()
 }
 
-func pausedCell(l jobs.ScheduleLine) string {
+func pausedCell(l control.ScheduleLine) string {
 	switch l.Paused {
 	case 0:
 		return term.None
@@ -132,9 +132,9 @@ func pausedCell(l jobs.ScheduleLine) string {
 	return fmt.Sprintf("%d by %s", l.Paused, strings.Join(l.PausedBy, ", "))
 }
 
-var runTable = term.Table[jobs.ScheduledRun]{
+var runTable = term.Table[control.ScheduledRun]{
 	Columns: []string{"DUE", "SCHEDULE", "SLOT", "ZONE", "SPREAD", "PAUSED"},
-	Cells: func(r jobs.ScheduledRun) []any {
+	Cells: func(r control.ScheduledRun) []any {
 		paused := term.None
 		if r.Paused {
 			paused = "yes"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"headroom/internal/control"
 	"bytes"
 	"os"
 	"strings"
@@ -54,7 +55,7 @@ func withDB(t *testing.T, s site, use func(*sqlite.Store) error) {
 }
 
 // line finds what holds for the accounts with somebody's settings.
-func line(t *testing.T, lines []jobs.ScheduleLine, schedule jobs.Schedule, of string) jobs.ScheduleLine {
+func line(t *testing.T, lines []control.ScheduleLine, schedule jobs.Schedule, of string) control.ScheduleLine {
 	t.Helper()
 	for _, l := range lines {
 		if l.Schedule == schedule && l.SettingsOf == of {
@@ -62,12 +63,12 @@ func line(t *testing.T, lines []jobs.ScheduleLine, schedule jobs.Schedule, of st
 		}
 	}
 	t.Fatalf("no line of %s by the settings of %s: %+v", schedule, of, lines)
-	return jobs.ScheduleLine{}
+	return control.ScheduleLine{}
 }
 
 func TestSchedulesAreListed(t *testing.T) {
 	s := scheduled(t)
-	lines := decode[[]jobs.ScheduleLine](t, s.headroom("schedule", "list", "--json"))
+	lines := decode[[]control.ScheduleLine](t, s.headroom("schedule", "list", "--json"))
 	if len(lines) != 6 { // of calendars three, of the others one
 		t.Errorf("%d lines, want 6: %+v", len(lines), lines)
 	}
@@ -93,7 +94,7 @@ func TestTheLastResultIsThatOfTheWork(t *testing.T) {
 	s := scheduled(t)
 	result := func() map[string]int {
 		t.Helper()
-		return line(t, decode[[]jobs.ScheduleLine](t, s.headroom("schedule", "list", "--account", "ann@example.com", "--json")), jobs.ScheduleMail, "defaults").Results
+		return line(t, decode[[]control.ScheduleLine](t, s.headroom("schedule", "list", "--account", "ann@example.com", "--json")), jobs.ScheduleMail, "defaults").Results
 	}
 	if r := s.headroom("schedule", "run", "mail-sync", "--account", "Ann@example.com"); r.code != 0 || r.stdout != "asked for mail-sync of ann@example.com\n" {
 		t.Errorf("run = %+v", r)
@@ -122,7 +123,7 @@ func TestTheLastResultIsThatOfTheWork(t *testing.T) {
 	}
 	s.headroom("schedule", "run", "calendar-sync", "--account", "ann@example.com").fails(t, 1, "its calendars were never synced")
 	s.headroom("schedule", "run", "tea").fails(t, 2, `no schedule "tea"; there are mail-sync, calendar-sync, watch-renewal, reconciliation`)
-	if ran := decode[jobs.ScheduleRun](t, s.headroom("schedule", "run", "mail-sync", "--json")); ran.Accounts != 3 || ran.Asked != 1 {
+	if ran := decode[control.ScheduleRun](t, s.headroom("schedule", "run", "mail-sync", "--json")); ran.Accounts != 3 || ran.Asked != 1 {
 		t.Errorf("run for all = %+v", ran)
 	}
 }
@@ -131,7 +132,7 @@ func TestTheLastResultIsThatOfTheWork(t *testing.T) {
 // columns wide, and push the rest off the screen.
 func TestErrorsStandBelowTheSchedules(t *testing.T) {
 	var out bytes.Buffer
-	err := printSchedules(&out, false, []jobs.ScheduleLine{
+	err := printSchedules(&out, false, []control.ScheduleLine{
 		{Schedule: "mail-sync", SettingsOf: "defaults", Results: map[string]int{"waiting": 1}, LastError: "history.list: connection refused"},
 		{Schedule: "reconciliation", SettingsOf: "defaults", Results: map[string]int{"never": 1}},
 	})
@@ -158,11 +159,11 @@ func TestSchedulesArePausedAndResumed(t *testing.T) {
 			t.Errorf("%q = %+v, want %q", args, r, step.want)
 		}
 	}
-	mail := line(t, decode[[]jobs.ScheduleLine](t, s.headroom("schedule", "list", "--json")), jobs.ScheduleMail, "defaults")
+	mail := line(t, decode[[]control.ScheduleLine](t, s.headroom("schedule", "list", "--json")), jobs.ScheduleMail, "defaults")
 	if mail.Paused != 2 || mail.Accounts != 3 || mail.LagSeconds != 0 || mail.PausedBy[0] != "tenant example.com" {
 		t.Errorf("mail: %+v", mail)
 	}
-	if done := decode[jobs.SchedulePausing](t, s.headroom("schedule", "resume", "mail-sync", "--tenant", "example.com", "--json")); !done.Changed || done.Paused {
+	if done := decode[control.SchedulePausing](t, s.headroom("schedule", "resume", "mail-sync", "--tenant", "example.com", "--json")); !done.Changed || done.Paused {
 		t.Errorf("resume = %+v", done)
 	}
 	s.headroom("schedule", "pause", "mail-sync", "--account", "eve@example.com").fails(t, 1, "unknown account eve@example.com")
@@ -176,7 +177,7 @@ func TestTheNextRunsAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs := decode[[]jobs.ScheduledRun](t, s.headroom("schedule", "next", "calendar-sync", "--account", "cyd@example.com", "-n", "366", "--json"))
+	runs := decode[[]control.ScheduledRun](t, s.headroom("schedule", "next", "calendar-sync", "--account", "cyd@example.com", "-n", "366", "--json"))
 	if len(runs) != 366 {
 		t.Fatalf("%d runs, want 366", len(runs))
 	}
@@ -193,7 +194,7 @@ func TestTheNextRunsAreShown(t *testing.T) {
 	if !offsets["-05:00"] || !offsets["-04:00"] { // in a year the clock changes twice
 		t.Errorf("the slots' zone has the offsets %v", offsets)
 	}
-	all := decode[[]jobs.ScheduledRun](t, s.headroom("schedule", "next", "--account", "ann@example.com", "--json"))
+	all := decode[[]control.ScheduledRun](t, s.headroom("schedule", "next", "--account", "ann@example.com", "--json"))
 	seen := map[jobs.Schedule]int{}
 	for i, r := range all {
 		if seen[r.Schedule]++; i > 0 && r.Due.Before(all[i-1].Due) {

@@ -49,6 +49,10 @@ type API struct {
 
 // New returns the interface with all of its operations.
 func New(o Options) *API {
+	types := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	for t, stand := range described {
+		types.RegisterTypeAlias(t, stand)
+	}
 	a := &API{control: o.Control, log: o.Log.Named("api"), mux: http.NewServeMux()}
 	a.huma = humago.NewWithPrefix(a.mux, Path, huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -57,7 +61,8 @@ func New(o Options) *API {
 				Title: "Headroom", Version: "1",
 				Description: "Backfills of mailboxes, their messages, and the quota that they share with people. Version of the server: " + o.Version + ".",
 			},
-			Servers: []*huma.Server{{URL: Path}},
+			Servers:    []*huma.Server{{URL: Path}},
+			Components: &huma.Components{Schemas: types},
 		},
 		OpenAPIPath:                  "/openapi",
 		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
@@ -73,7 +78,7 @@ func New(o Options) *API {
 	a.addCalendars()
 	a.addWatches()
 	a.addSchedules()
-	a.describe()
+	a.addEnums()
 	a.addEstimate()
 	a.addQuota()
 	a.handler = a.guard(a.route())

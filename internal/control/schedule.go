@@ -12,6 +12,54 @@ import (
 	"headroom/scheduler"
 )
 
+// A ScheduleLine is a schedule as it holds for the accounts that have their
+// settings in common.
+type ScheduleLine struct {
+	Schedule   jobs.Schedule  `json:"schedule"`
+	SettingsOf string         `json:"settings_of"` // defaults, all, tenant NAME or account ADDRESS
+	Spec       string         `json:"spec"`
+	Zone       string         `json:"zone"`
+	Accounts   int            `json:"accounts"`
+	Next       time.Time      `json:"next,omitzero"`      // when the next run of any of them is due
+	LastSlot   time.Time      `json:"last_slot,omitzero"` // the newest slot that has run
+	LastRun    time.Time      `json:"last_run,omitzero"`
+	Results    map[string]int `json:"results"` // accounts by the state of the work of their last run
+	LastError  string         `json:"last_error,omitempty"`
+	LagSeconds float64        `json:"lag_seconds"` // how long the oldest due run has been due
+	Runs       int64          `json:"runs"`
+	CatchUps   int64          `json:"catch_ups"`
+	Missed     int64          `json:"missed"` // slots that never had a run
+	Paused     int            `json:"paused"`
+	PausedBy   []string       `json:"paused_by,omitempty"`
+}
+
+// A ScheduledRun is a run that is to come.
+type ScheduledRun struct {
+	Schedule jobs.Schedule `json:"schedule"`
+	Account  string        `json:"account,omitempty"`
+	Slot     time.Time     `json:"slot"`
+	Due      time.Time     `json:"due"`
+	Spread   float64       `json:"spread_seconds"`
+	Paused   bool          `json:"paused"`
+}
+
+// A ScheduleRun is what came of running a schedule now.
+type ScheduleRun struct {
+	Schedule jobs.Schedule `json:"schedule"`
+	jobs.ScheduleScope
+	Accounts int `json:"accounts"`
+	Asked    int `json:"asked"`
+}
+
+// A SchedulePausing is what came of pausing or resuming a schedule.
+type SchedulePausing struct {
+	Schedule jobs.Schedule `json:"schedule"`
+	jobs.ScheduleScope
+	Changed bool     `json:"changed"`
+	Paused  bool     `json:"paused"`
+	By      []string `json:"paused_by,omitempty"`
+}
+
 // scoped reads what schedules run for, narrowed to the accounts of the scope, whose
 // address it brings into the form of the store. The error is a [jobs.ErrNotFound] that
 // says what to do if there is no such account or tenant.
@@ -59,7 +107,7 @@ func someOf(names []string) string {
 
 // NextRuns lists the next n runs, by when they are due: of a schedule as it holds
 // for all or for an account, or of all schedules of an account.
-func (c *Control) NextRuns(ctx context.Context, schedule jobs.Schedule, account string, n int) ([]jobs.ScheduledRun, error) {
+func (c *Control) NextRuns(ctx context.Context, schedule jobs.Schedule, account string, n int) ([]ScheduledRun, error) {
 	scope := jobs.ScheduleScope{Account: account}
 	snapshot, err := c.scoped(ctx, &scope)
 	if err != nil {
@@ -73,7 +121,7 @@ func (c *Control) NextRuns(ctx context.Context, schedule jobs.Schedule, account 
 	if scope.Account != "" {
 		tenant = snapshot.Accounts[0].Tenant
 	}
-	all := []jobs.ScheduledRun{}
+	all := []ScheduledRun{}
 	for _, one := range of {
 		timing := TimingFunc(c.cfg)(one, tenant, scope.Account)
 		if timing.Spec == "" {
@@ -87,10 +135,10 @@ func (c *Control) NextRuns(ctx context.Context, schedule jobs.Schedule, account 
 			return p.ResumedAt.IsZero() && p.Covers(one, tenant, scope.Account)
 		})
 		for _, m := range coming {
-			all = append(all, jobs.ScheduledRun{Schedule: one, Account: scope.Account, Slot: m.Slot, Due: m.Due, Spread: m.Spread.Seconds(), Paused: paused})
+			all = append(all, ScheduledRun{Schedule: one, Account: scope.Account, Slot: m.Slot, Due: m.Due, Spread: m.Spread.Seconds(), Paused: paused})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b jobs.ScheduledRun) int { return a.Due.Compare(b.Due) })
+	slices.SortStableFunc(all, func(a, b ScheduledRun) int { return a.Due.Compare(b.Due) })
 	return all[:min(n, len(all))], nil
 }
 
@@ -105,54 +153,54 @@ var nothingToRun = map[jobs.Schedule]string{
 // RunSchedule asks for the work of a schedule now, paused or not, and leaves its
 // slots as they are. For an account of which there is nothing to ask for, the error
 // says why.
-func (c *Control) RunSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.ScheduleRun, error) {
+func (c *Control) RunSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (ScheduleRun, error) {
 	snapshot, err := c.scoped(ctx, &scope)
 	if err != nil {
-		return jobs.ScheduleRun{}, err
+		return ScheduleRun{}, err
 	}
 	s, err := c.store(ctx)
 	if err != nil {
-		return jobs.ScheduleRun{}, err
+		return ScheduleRun{}, err
 	}
 	var accounts []string
 	for _, a := range snapshot.Accounts {
 		accounts = append(accounts, a.Email)
 	}
-	ran := jobs.ScheduleRun{Schedule: schedule, ScheduleScope: scope, Accounts: len(accounts)}
+	ran := ScheduleRun{Schedule: schedule, ScheduleScope: scope, Accounts: len(accounts)}
 	if ran.Asked, err = s.RunSchedule(ctx, schedule, accounts, time.Now()); err != nil {
-		return jobs.ScheduleRun{}, err
+		return ScheduleRun{}, err
 	}
 	if scope.Account != "" && ran.Asked == 0 {
-		return jobs.ScheduleRun{}, Errorf(Conflict, "nothing to ask for of %[1]s: "+nothingToRun[schedule], scope.Account)
+		return ScheduleRun{}, Errorf(Conflict, "nothing to ask for of %[1]s: "+nothingToRun[schedule], scope.Account)
 	}
 	return ran, nil
 }
 
 // PauseSchedule keeps a schedule from running for the accounts of a scope.
-func (c *Control) PauseSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.SchedulePausing, error) {
+func (c *Control) PauseSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (SchedulePausing, error) {
 	return c.steerSchedule(ctx, schedule, scope, true)
 }
 
 // ResumeSchedule ends the pause of the same scope. What else pauses the schedule
 // for any of its accounts stays, and is named.
-func (c *Control) ResumeSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (jobs.SchedulePausing, error) {
+func (c *Control) ResumeSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (SchedulePausing, error) {
 	return c.steerSchedule(ctx, schedule, scope, false)
 }
 
-func (c *Control) steerSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope, pause bool) (jobs.SchedulePausing, error) {
+func (c *Control) steerSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope, pause bool) (SchedulePausing, error) {
 	snapshot, err := c.scoped(ctx, &scope)
 	if err != nil {
-		return jobs.SchedulePausing{}, err
+		return SchedulePausing{}, err
 	}
 	s, err := c.store(ctx)
 	if err != nil {
-		return jobs.SchedulePausing{}, err
+		return SchedulePausing{}, err
 	}
 	p := jobs.SchedulePause{Schedule: schedule, Tenant: scope.Tenant, Account: scope.Account}
 	was := slices.ContainsFunc(snapshot.Pauses, func(o jobs.SchedulePause) bool {
 		return o.ResumedAt.IsZero() && o.Schedule == p.Schedule && o.Tenant == p.Tenant && o.Account == p.Account
 	})
-	done := jobs.SchedulePausing{Schedule: schedule, ScheduleScope: scope, Changed: was != pause}
+	done := SchedulePausing{Schedule: schedule, ScheduleScope: scope, Changed: was != pause}
 	switch {
 	case pause:
 		err = s.PauseSchedules(ctx, p)
@@ -160,7 +208,7 @@ func (c *Control) steerSchedule(ctx context.Context, schedule jobs.Schedule, sco
 		err = s.ResumeSchedules(ctx, p)
 	}
 	if err != nil {
-		return jobs.SchedulePausing{}, err
+		return SchedulePausing{}, err
 	}
 	done.By, err = c.otherPauses(ctx, schedule, scope)
 	done.Paused = pause || len(done.By) > 0

@@ -14,7 +14,7 @@ import (
 
 // Schedules lists the schedules as they hold for the accounts of a scope,
 // those with the same settings together.
-func (c *Control) Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]jobs.ScheduleLine, error) {
+func (c *Control) Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]ScheduleLine, error) {
 	s, err := c.store(ctx)
 	if err != nil {
 		return nil, err
@@ -35,25 +35,25 @@ func (c *Control) Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]jo
 		schedule jobs.Schedule
 		of       string
 	}
-	lines := map[group]*jobs.ScheduleLine{}
+	lines := map[group]*ScheduleLine{}
 	for _, one := range all {
 		g := group{one.Schedule, settingsOf(c.cfg, one)}
 		if lines[g] == nil {
 			set := c.cfg.Schedule(string(one.Schedule), one.Account.Tenant, one.Account.Email)
-			lines[g] = &jobs.ScheduleLine{Schedule: g.schedule, SettingsOf: g.of, Spec: set.Spec, Zone: set.Zone, Results: map[string]int{}}
+			lines[g] = &ScheduleLine{Schedule: g.schedule, SettingsOf: g.of, Spec: set.Spec, Zone: set.Zone, Results: map[string]int{}}
 		}
 		addStanding(lines[g], one, work)
 	}
 	return inOrder(lines), nil
 }
 
-func inOrder[K comparable](lines map[K]*jobs.ScheduleLine) []jobs.ScheduleLine {
-	all := []jobs.ScheduleLine{}
+func inOrder[K comparable](lines map[K]*ScheduleLine) []ScheduleLine {
+	all := []ScheduleLine{}
 	for _, line := range lines {
 		slices.Sort(line.PausedBy)
 		all = append(all, *line)
 	}
-	slices.SortFunc(all, func(a, b jobs.ScheduleLine) int {
+	slices.SortFunc(all, func(a, b ScheduleLine) int {
 		if by := slices.Index(jobs.Schedules, a.Schedule) - slices.Index(jobs.Schedules, b.Schedule); by != 0 {
 			return by
 		}
@@ -80,7 +80,7 @@ func settingsOf(cfg config.Config, s scheduler.Standing) string {
 }
 
 // addStanding adds an account to the line that it belongs to.
-func addStanding(line *jobs.ScheduleLine, s scheduler.Standing, work scheduleWork) {
+func addStanding(line *ScheduleLine, s scheduler.Standing, work scheduleWork) {
 	line.Accounts++
 	if !s.Next.IsZero() && (line.Next.IsZero() || s.Next.Before(line.Next)) {
 		line.Next = s.Next

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"headroom/internal/control"
 	"testing"
 	"time"
 
@@ -15,12 +16,12 @@ func TestAPISchedules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := ask[page[jobs.ScheduleLine]](s, 200, "GET", "/schedules?limit=1", nil)
-	rest := ask[page[jobs.ScheduleLine]](s, 200, "GET", "/schedules?cursor="+first.Next, nil)
+	first := ask[page[control.ScheduleLine]](s, 200, "GET", "/schedules?limit=1", nil)
+	rest := ask[page[control.ScheduleLine]](s, 200, "GET", "/schedules?cursor="+first.Next, nil)
 	if len(first.Items) != 1 || len(rest.Items) != len(jobs.Schedules)-1 || first.Items[0].Schedule != jobs.ScheduleMail || first.Items[0].Accounts != 2 || first.Items[0].Next.IsZero() {
 		t.Errorf("schedules: %+v, then %+v", first, rest)
 	}
-	next := ask[page[jobs.ScheduledRun]](s, 200, "GET", "/schedules/calendar-sync/next?account="+ann+"&n=3", nil)
+	next := ask[page[control.ScheduledRun]](s, 200, "GET", "/schedules/calendar-sync/next?account="+ann+"&n=3", nil)
 	if len(next.Items) != 3 || next.Items[1].Due.Sub(next.Items[0].Due) != 15*time.Minute {
 		t.Errorf("next: %+v", next)
 	}
@@ -29,16 +30,16 @@ func TestAPISchedules(t *testing.T) {
 		verb            string
 		changed, paused bool
 	}{{"pause", true, true}, {"pause", false, true}, {"resume", true, false}, {"resume", false, false}} {
-		got := ask[jobs.SchedulePausing](s, 200, "POST", "/schedules/mail-sync/"+step.verb, of)
+		got := ask[control.SchedulePausing](s, 200, "POST", "/schedules/mail-sync/"+step.verb, of)
 		if got.Changed != step.changed || got.Paused != step.paused || got.ScheduleScope != of {
 			t.Errorf("%s = %+v", step.verb, got)
 		}
-		lines := ask[page[jobs.ScheduleLine]](s, 200, "GET", "/schedules?tenant=acme", nil)
+		lines := ask[page[control.ScheduleLine]](s, 200, "GET", "/schedules?tenant=acme", nil)
 		if paused := lines.Items[0].Paused == 1; paused != step.paused {
 			t.Errorf("after %s: %+v", step.verb, lines.Items[0])
 		}
 	}
-	if got := ask[jobs.ScheduleRun](s, 200, "POST", "/schedules/mail-sync/run", nil); got.Accounts != 2 || got.Asked != 0 {
+	if got := ask[control.ScheduleRun](s, 200, "POST", "/schedules/mail-sync/run", nil); got.Accounts != 2 || got.Asked != 0 {
 		t.Errorf("run for all = %+v", got)
 	}
 	s.fails(409, "headroom backfill start "+ann, "POST", "/schedules/mail-sync/run", jobs.ScheduleScope{Account: ann})
