@@ -1,13 +1,13 @@
 package main
 
 import (
-	"headroom/internal/control"
 	"bytes"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"headroom/internal/control"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )

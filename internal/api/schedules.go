@@ -2,11 +2,11 @@ package api
 
 import (
 	"context"
-	"headroom/internal/control"
 	"net/http"
 	"strconv"
 	"time"
 
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 

@@ -58,10 +58,9 @@ func TestAttachmentsOfNothingAreThere(t *testing.T) {
 	if job, _ := r.filtered(s, jobs.Filter{Format: jobs.FormatFull}); job.State != jobs.Completed || job.Failures != 0 || job.Requeued != 0 {
 		t.Fatalf("backfill = %+v, want it to come to its end without a failure", job)
 	}
-	web := &served{t: t, base: "http://" + a.Addr().String() + "/api/v1"}
 	for i, m := range messages {
 		path := "/accounts/" + ann + "/messages/" + ids[i] + "/attachments"
-		all := ask[api.Page[jobs.Attachment]](web, http.StatusOK, http.MethodGet, path, nil).Items
+		all := read[api.Page[jobs.Attachment]](t, r.call(a, http.MethodGet, path, nil)).Items
 		if len(all) != len(m.want) {
 			t.Errorf("message %d has %+v, want %+v", i, all, m.want)
 			continue
@@ -74,14 +73,14 @@ func TestAttachmentsOfNothingAreThere(t *testing.T) {
 			if want.content == "" && got.SHA256 != nothing {
 				t.Errorf("an empty attachment has the SHA-256 %s", got.SHA256)
 			}
-			down := web.send(http.MethodGet, path+"/"+want.part, nil, nil)
+			down := r.call(a, http.MethodGet, path+"/"+want.part, nil)
 			if down.status != http.StatusOK || down.body != want.content || down.header.Get("ETag") != `"`+got.SHA256+`"` || down.header.Get("Content-Type") != "application/octet-stream" {
 				t.Errorf("download of %+v: %+v", want, down)
 			}
 		}
 	}
 	path := "/accounts/" + ann + "/messages/" + ids[0] + "/attachments/7"
-	if got := web.send(http.MethodGet, path, nil, nil); got.status != http.StatusNotFound {
+	if got := r.call(a, http.MethodGet, path, nil); got.status != http.StatusNotFound {
 		t.Errorf("%s: %+v", path, got)
 	}
 }

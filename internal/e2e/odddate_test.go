@@ -54,10 +54,9 @@ func TestDatesOutOfTheWorld(t *testing.T) {
 		t.Errorf("backfill = %+v, want all stored", job)
 	}
 	r.calendars(s)
-	web := &served{t: t, base: "http://" + a.Addr().String() + "/api/v1"}
 	get := func(path string) []map[string]any {
 		t.Helper()
-		got := web.send(http.MethodGet, path, nil, nil)
+		got := r.call(a, http.MethodGet, path, nil)
 		var page struct{ Items []map[string]any }
 		if err := json.Unmarshal([]byte(got.body), &page); got.status != http.StatusOK || err != nil {
 			t.Errorf("%s: %d, %s, %v", path, got.status, got.body, err)

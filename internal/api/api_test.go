@@ -1,4 +1,4 @@
-package e2e_test
+package api_test
 
 import (
 	"bytes"
@@ -19,12 +19,13 @@ import (
 	"headroom/config"
 	"headroom/internal/app"
 	"headroom/internal/blob"
-	"headroom/internal/control/estimate"
 	"headroom/internal/control/quotaview"
 	"headroom/internal/lab/localredis"
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
+
+const ann = "ann@example.com"
 
 // served is a process with the role web, and a client of its HTTP interface.
 type served struct {
@@ -510,22 +511,4 @@ func TestAPIRefusesWhatBrowsersMaySend(t *testing.T) {
 	if !strings.Contains(a.header.Get("Allow"), "POST") {
 		t.Errorf("Allow = %q", a.header.Get("Allow"))
 	}
-}
-
-func TestAPIEstimatesLikeTheCommand(t *testing.T) {
-	r := newRig(t, 120)
-	s := serve(t, func(cfg *config.Config) {
-		cfg.Google, cfg.Scale = r.cfg.Google, r.cfg.Scale
-	})
-	s.fails(404, "unknown account", "POST", "/estimates", map[string]any{"account": ann})
-	ask[jobs.Account](s, 201, "POST", "/accounts", map[string]string{"email": ann, "project": "main"})
-	if got := ask[estimate.Estimate](s, 200, "POST", "/estimates", map[string]any{"account": ann, "sample": 2}); got.Messages.Value != 120 || got.Bytes == nil || len(got.Prices) == 0 {
-		t.Errorf("estimate = %+v", got)
-	}
-	s.fails(422, "body.sample: expected number <= 10", "POST", "/estimates", map[string]any{"account": ann, "sample": 11})
-	if got := ask[page[jobs.Job]](s, 200, "GET", "/backfills", nil); len(got.Items) != 0 {
-		t.Errorf("an estimate has left %+v", got)
-	}
-	ask[jobs.Account](s, 201, "POST", "/accounts", map[string]string{"email": "bob@example.com", "project": "main"})
-	s.fails(502, "", "POST", "/estimates", map[string]any{"account": "bob@example.com"})
 }

@@ -1,10 +1,10 @@
-package e2e_test
+package api_test
 
 import (
-	"headroom/internal/control"
 	"testing"
 	"time"
 
+	"headroom/internal/control"
 	"headroom/jobs"
 )
 

@@ -1,13 +1,18 @@
-package e2e_test
+package api_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"headroom/internal/api"
 )
 
 // TestAPIDescribesItself holds the description to be complete, and its examples to
@@ -167,5 +172,19 @@ func TestTheAPIsOperationsAreDocumented(t *testing.T) {
 	}
 	for name := range documented {
 		t.Errorf("docs/api.md has %s, which does not exist", name)
+	}
+}
+
+// TestDescribedTypesHaveTheFieldsOfTheirOwn: a type of the document stands for another,
+// whose JSON must have the same names.
+func TestDescribedTypesHaveTheFieldsOfTheirOwn(t *testing.T) {
+	for own, stand := range api.Described {
+		plain := huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)
+		want := slices.Sorted(maps.Keys(plain.Schema(own, false, "").Properties))
+		described := huma.NewMapRegistry("#/", huma.DefaultSchemaNamer)
+		got := slices.Sorted(maps.Keys(described.Schema(stand, false, "").Properties))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("fields of %s (-) and %s (+):\n%s", own, stand, diff)
+		}
 	}
 }

@@ -1,0 +1,4 @@
+package api
+
+// Described is for tests: the types that others stand for in the document.
+var Described = described
