@@ -90,7 +90,7 @@ func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request) {
 	s.account(box) // there is a primary calendar, even if nobody asked for it yet
 	answer := calendar.AccountState{Account: box.Email(), Calendars: []calendar.State{}}
 	for _, c := range s.Calendars(box.Email()) {
-		if only := q.Get("calendar"); only == "" || only == c.Id || only == "primary" && c.Primary {
+		if only := q.Get("calendar"); only == "" || c.IsNamed(only) {
 			answer.Calendars = append(answer.Calendars, c.State())
 		}
 	}

@@ -130,7 +130,7 @@ func TestOddPageTokens(t *testing.T) {
 }
 
 func TestPageTokensDie(t *testing.T) {
-	server, url := start(t, fakegoogle.Options{})
+	server, url := start(t, fakegoogle.Options{UserLimit: 1_000_000}) // asks until one dies
 	box := server.AddMailbox(ann)
 	for i := range 25 {
 		box.Add(mail(i))

@@ -1,23 +1,9 @@
 package calendar
 
 import (
-	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/lab/fakegoogle/page"
 	"headroom/internal/lab/fakegoogle/wire"
 )
-
-const (
-	aclPage    = 100
-	largestACL = 250
-)
-
-type aclList struct {
-	Kind          string    `json:"kind,omitempty"`
-	Etag          string    `json:"etag,omitempty"`
-	NextPageToken string    `json:"nextPageToken,omitempty"`
-	NextSyncToken string    `json:"nextSyncToken,omitempty"`
-	Items         []aclRule `json:"items,omitempty"`
-}
 
 type aclRule struct {
 	Kind  string   `json:"kind"`
@@ -46,39 +32,16 @@ func (c *Calendar) listACL(q page.Request) (any, *wire.Error) {
 	if _, bad := page.Bool(q.Values, "showDeleted"); bad != nil { // no rule is ever deleted
 		return nil, bad
 	}
-	list := c.account.email + " " + c.Id + " acl"
-	token := syncToken{
-		list: bindParams(nil, nil, list), generation: c.tokens.syncs,
-		binding: bindParams(q.Values, append([]string{"syncToken", "maxResults", "showDeleted"}, freeParams...)),
+	l := syncedList{
+		name: c.account.email + " " + c.id + " acl", kind: "calendar#acl", etag: c.listEtag(),
+		rev: c.listRev, tokens: &c.tokens, shows: []string{"showDeleted"},
 	}
-	since := int64(-1)
-	if text := q.Get("syncToken"); text != "" {
-		bad := forbidFalse(q, "showDeleted")
-		if bad == nil {
-			since, bad = takeSyncToken(text, token, &c.tokens)
+	return list(q, l, func(since int64) []placed[aclRule] {
+		if c.listRev <= since {
+			return nil
 		}
-		if bad != nil {
-			return nil, bad
-		}
-	}
-	p, bad := newPager(&c.tokens, list, c.listRev, q, aclPage, largestACL)
-	if bad != nil {
-		return nil, bad
-	}
-	var all []placed[aclRule]
-	if c.listRev > since {
-		all = append(all, placed[aclRule]{place{position: 1}, c.rule()})
-	}
-	items, next, last := pageOf(p, all)
-	answer := aclList{Items: items, NextPageToken: next}
-	if q.Quirk.Page != fault.PageBare {
-		answer.Kind, answer.Etag = "calendar#acl", c.listEtag()
-	}
-	if last {
-		token.rev = p.asOf
-		answer.NextSyncToken = token.encode()
-	}
-	return answer, nil
+		return numbered([]aclRule{c.rule()})
+	})
 }
 
 // getACL serves calendar.acl.get. The caller holds the lock.

@@ -23,7 +23,7 @@ func (d *Account) CalendarName(id string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.find(id); c != nil {
-		return c.Id
+		return c.id
 	}
 	return id
 }
@@ -56,7 +56,7 @@ func Refuse(v meter.Verdict, sayWindow bool) *wire.Error {
 
 // Answer serves an operation.
 func (op Operation) Answer(r *http.Request, d *Account, odd fault.Quirk) wire.Reply {
-	answer, failure := op.serve(r, d, withFirstParams(page.Request{Values: r.URL.Query(), Quirk: odd}))
+	answer, failure := op.serve(r, d, page.Request{Values: r.URL.Query(), Quirk: odd}.WithFirst(tokenEncoding))
 	if failure == nil && answer == nil {
 		return wire.Reply{Status: http.StatusNoContent}
 	}

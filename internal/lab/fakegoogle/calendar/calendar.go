@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"headroom/internal/lab/fakegoogle/page"
 )
 
 // A diary is the calendars of one account and the list that names them. Its lock
@@ -23,20 +25,19 @@ type Account struct {
 
 // A tokenState says which tokens of a list are taken.
 type tokenState struct {
-	syncs    uint32 // generation of sync tokens; older ones are 410
-	pages    uint32 // generation of page tokens; older ones are 400
-	expired  bool   // sync tokens are 410 as soon as they are out
-	lastSalt int64  // of a page token
+	syncs   uint32      // generation of sync tokens; older ones are 410
+	pages   page.Tokens // others than its are 400
+	expired bool        // sync tokens are 410 as soon as they are out
 }
 
 // A Calendar is one calendar of an account. It is safe for concurrent use, also
 // while the server serves it, and tells its channels of every change.
 type Calendar struct {
 	account *Account
-	Id      string
+	id      string
 	summary string
 	zone    *time.Location
-	Primary bool
+	primary bool
 
 	access  string // one of the Access constants
 	hidden  bool
@@ -128,7 +129,7 @@ func (d *Account) find(id string) *Calendar {
 		return nil
 	}
 	for _, c := range d.calendars {
-		if c.Id == id || c.Primary && (id == "primary" || strings.EqualFold(c.Id, id)) {
+		if c.IsNamed(id) {
 			return c
 		}
 	}
@@ -139,8 +140,8 @@ func (d *Account) find(id string) *Calendar {
 func (d *Account) add(info Info, zone *time.Location) *Calendar {
 	now := time.Now()
 	c := &Calendar{
-		account: d, Id: info.ID, summary: cmp.Or(info.Summary, info.ID), zone: zone,
-		Primary: len(d.calendars) == 0, access: AccessOwner, events: map[string]*storedEvent{},
+		account: d, id: info.ID, summary: cmp.Or(info.Summary, info.ID), zone: zone,
+		primary: len(d.calendars) == 0, access: AccessOwner, events: map[string]*storedEvent{},
 		changed: now, updatedFloor: now.Add(-oldestUpdatedMin),
 	}
 	d.calendars = append(d.calendars, c)
@@ -155,8 +156,14 @@ func (c *Calendar) relist() {
 	c.account.tell(nil)
 }
 
+// IsNamed reports whether an id is the calendar's. The primary one is also called
+// "primary", and by its address in any case.
+func (c *Calendar) IsNamed(id string) bool {
+	return c.id == id || c.primary && (id == "primary" || strings.EqualFold(c.id, id))
+}
+
 // ID returns the calendar's id.
-func (c *Calendar) ID() string { return c.Id }
+func (c *Calendar) ID() string { return c.id }
 
 // put stores an event, in place of the one of its id if there is one. The caller
 // holds the lock.

@@ -24,10 +24,10 @@ func (c *Calendar) Add(e Event) (Event, error) {
 
 func (c *Calendar) add(e Event) (Event, error) {
 	if err := c.normalize(&e); err != nil {
-		return Event{}, fmt.Errorf("add an event to %s: %w", c.Id, err)
+		return Event{}, fmt.Errorf("add an event to %s: %w", c.id, err)
 	}
 	if old, ok := c.events[e.ID]; ok && !old.cancelled() {
-		return Event{}, fmt.Errorf("add event %s to %s: it is there", e.ID, c.Id)
+		return Event{}, fmt.Errorf("add event %s to %s: it is there", e.ID, c.id)
 	}
 	return c.put(e).Event, nil
 }
@@ -38,7 +38,7 @@ func (c *Calendar) normalize(e *Event) error {
 		return err
 	}
 	self := &EventPerson{Email: c.account.email, Self: true}
-	e.ID = cmp.Or(e.ID, madeID(c.account.email, c.Id, fmt.Sprint(c.made+1)))
+	e.ID = cmp.Or(e.ID, madeID(c.account.email, c.id, fmt.Sprint(c.made+1)))
 	e.Status = cmp.Or(e.Status, EventConfirmed)
 	e.ICalUID = cmp.Or(e.ICalUID, e.ID+"@google.com")
 	e.EventType = cmp.Or(e.EventType, "default")
@@ -87,7 +87,7 @@ func (c *Calendar) update(id string, change func(*Event)) (Event, error) {
 	e.ID, e.RecurringEventID, e.OriginalStartTime = old.ID, old.RecurringEventID, old.OriginalStartTime
 	e.Sequence = old.Sequence + 1
 	if err := c.normalizeTimes(&e); err != nil {
-		return Event{}, fmt.Errorf("change event %s of %s: %w", id, c.Id, err)
+		return Event{}, fmt.Errorf("change event %s of %s: %w", id, c.id, err)
 	}
 	return c.put(e).Event, nil
 }
@@ -97,7 +97,7 @@ func (c *Calendar) update(id string, change func(*Event)) (Event, error) {
 func (c *Calendar) current(id string) (Event, error) {
 	if e, ok := c.events[id]; ok {
 		if e.cancelled() {
-			return Event{}, fmt.Errorf("event %s of %s: %w: it is cancelled", id, c.Id, ErrNoEvent)
+			return Event{}, fmt.Errorf("event %s of %s: %w: it is cancelled", id, c.id, ErrNoEvent)
 		}
 		current := e.Event
 		current.raw = nil // what is made of it is the fake's
@@ -106,7 +106,7 @@ func (c *Calendar) current(id string) (Event, error) {
 	if e, ok := c.occurrence(id); ok {
 		return e, nil
 	}
-	return Event{}, fmt.Errorf("event %s of %s: %w", id, c.Id, ErrNoEvent)
+	return Event{}, fmt.Errorf("event %s of %s: %w", id, c.id, ErrNoEvent)
 }
 
 // Move lets an event, or an occurrence of a series, begin at another time and
@@ -116,7 +116,7 @@ func (c *Calendar) Move(id string, start EventTime) (Event, error) {
 	defer c.account.mu.Unlock()
 	from, err := start.moment(c.zone)
 	if err != nil {
-		return Event{}, fmt.Errorf("move event %s of %s: %w", id, c.Id, err)
+		return Event{}, fmt.Errorf("move event %s of %s: %w", id, c.id, err)
 	}
 	old, err := c.current(id)
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *Calendar) Move(id string, start EventTime) (Event, error) {
 	}
 	length, err := c.length(old)
 	if err != nil {
-		return Event{}, fmt.Errorf("move event %s of %s: %w", id, c.Id, err)
+		return Event{}, fmt.Errorf("move event %s of %s: %w", id, c.id, err)
 	}
 	return c.update(id, func(e *Event) {
 		if start.Date == "" {
@@ -215,7 +215,7 @@ func (c *Calendar) ExpireTokens(always bool) {
 func (c *Calendar) ExpirePageTokens() {
 	c.account.mu.Lock()
 	defer c.account.mu.Unlock()
-	c.tokens.pages++
+	c.tokens.pages.Generation++
 }
 
 // ForgetChanges lets updatedMin not reach back before now: 410
@@ -230,7 +230,7 @@ func (c *Calendar) ForgetChanges() {
 // are out die with it, as they do when an access list changes.
 func (c *Calendar) SetAccess(access string) error {
 	if !slices.Contains(accesses, access) {
-		return fmt.Errorf("set access to %s: %q is none of %s", c.Id, access, strings.Join(accesses, ", "))
+		return fmt.Errorf("set access to %s: %q is none of %s", c.id, access, strings.Join(accesses, ", "))
 	}
 	c.account.mu.Lock()
 	defer c.account.mu.Unlock()

@@ -134,7 +134,7 @@ func (c *Calendar) State() State {
 	c.account.mu.Lock()
 	defer c.account.mu.Unlock()
 	return State{
-		Info:   Info{ID: c.Id, Summary: c.summary, TimeZone: c.zone.String()},
-		Access: c.access, Primary: c.Primary, Hidden: c.hidden, Events: events,
+		Info:   Info{ID: c.id, Summary: c.summary, TimeZone: c.zone.String()},
+		Access: c.access, Primary: c.primary, Hidden: c.hidden, Events: events,
 	}
 }

@@ -87,9 +87,8 @@ func (c *Calendar) query(q page.Request) (eventQuery, *wire.Error) {
 
 // querySync reads the sync token, if there is one, and prepares the next.
 func (c *Calendar) querySync(q page.Request, query *eventQuery) *wire.Error {
-	query.token = syncToken{list: bindParams(nil, nil, c.account.email, c.Id), generation: c.tokens.syncs}
-	leaveOut := slices.Concat(freeParams, noTokenParams, boundParams, []string{"syncToken", "maxResults", "showDeleted"})
-	query.token.binding = bindParams(q.Values, leaveOut)
+	query.token = syncToken{list: page.Bind(nil, c.account.email, c.id), generation: c.tokens.syncs}
+	query.token.binding = page.Bind(without(q.Values, slices.Concat(noTokenParams, boundParams, []string{"syncToken", "maxResults", "showDeleted"})...))
 	query.givesToken = !slices.ContainsFunc(noTokenParams, q.Has)
 	text := q.Get("syncToken")
 	if text == "" {
@@ -140,7 +139,7 @@ func (c *Calendar) listEvents(q page.Request) (any, *wire.Error) {
 	if !query.updatedMin.IsZero() && query.updatedMin.Before(c.updatedFloor) {
 		return nil, gone("updatedMinTooLongAgo")
 	}
-	p, bad := newPager(&c.tokens, c.account.email+" "+c.Id+" events", c.rev, q, eventsPage, largestEvents)
+	p, bad := newPager(&c.tokens, c.account.email+" "+c.id+" events", c.rev, q, eventsPage, largestEvents)
 	if bad != nil {
 		return nil, bad
 	}
@@ -153,7 +152,7 @@ func (c *Calendar) listEvents(q page.Request) (any, *wire.Error) {
 		c.head(&answer, query.zone)
 	}
 	if last && query.givesToken {
-		query.token.rev = p.asOf
+		query.token.rev = p.AsOf
 		answer.NextSyncToken = query.token.encode()
 	}
 	return answer, nil
@@ -182,12 +181,12 @@ func (c *Calendar) choose(query eventQuery) []placed[Event] {
 			position = e.rev
 		}
 		for i, shown := range c.shown(e, query) {
-			all = append(all, placed[Event]{place{position: position, within: int32(i)}, shown})
+			all = append(all, placed[Event]{page.Place{Position: position, Within: uint32(i)}, shown})
 		}
 	}
 	switch query.orderBy {
 	case "":
-		slices.SortFunc(all, func(a, b placed[Event]) int { return a.compare(b.place) })
+		slices.SortFunc(all, func(a, b placed[Event]) int { return order(a.Place, b.Place) })
 		return all
 	case "updated":
 		slices.SortStableFunc(all, func(a, b placed[Event]) int { return strings.Compare(a.item.Updated, b.item.Updated) })
@@ -199,7 +198,7 @@ func (c *Calendar) choose(query eventQuery) []placed[Event] {
 		slices.SortStableFunc(all, func(a, b placed[Event]) int { return starts[a.item.ID].Compare(starts[b.item.ID]) })
 	}
 	for i := range all {
-		all[i].place = place{position: int64(i) + 1}
+		all[i].Place = page.Place{Position: int64(i) + 1}
 	}
 	return all
 }

@@ -64,7 +64,7 @@ func (c *Calendar) listInstances(id string, q page.Request) (any, *wire.Error) {
 	if !ok || master.cancelled() && !query.showDeleted {
 		return nil, notFound()
 	}
-	p, bad := newPager(&c.tokens, c.account.email+" "+c.Id+" instances "+id, c.rev, q, eventsPage, largestEvents)
+	p, bad := newPager(&c.tokens, c.account.email+" "+c.id+" instances "+id, c.rev, q, eventsPage, largestEvents)
 	if bad != nil {
 		return nil, bad
 	}
@@ -78,11 +78,10 @@ func (c *Calendar) listInstances(id string, q page.Request) (any, *wire.Error) {
 		}
 	}
 	slices.SortFunc(chosen, func(a, b Event) int { return strings.Compare(a.ID, b.ID) })
-	all := make([]placed[Event], len(chosen))
 	for i, e := range chosen {
-		all[i] = placed[Event]{place{position: int64(i) + 1}, c.rendered(e, zone)}
+		chosen[i] = c.rendered(e, zone)
 	}
-	items, next, _ := pageOf(p, all)
+	items, next, _ := pageOf(p, numbered(chosen))
 	answer := eventList{Items: items, NextPageToken: next}
 	if q.Quirk.Page != fault.PageBare {
 		c.head(&answer, zone)

@@ -96,7 +96,7 @@ func (i *importer) event(component *ical.Component) error {
 	}
 	c, uid := i.calendar, uidOf(component)
 	for n := 1; ; n++ { // several may have the same UID
-		e.ID = madeID(c.account.email, c.Id, cmp.Or(uid, fmt.Sprint(c.made)), strconv.Itoa(n))
+		e.ID = madeID(c.account.email, c.id, cmp.Or(uid, fmt.Sprint(c.made)), strconv.Itoa(n))
 		if _, taken := c.events[e.ID]; !taken {
 			break
 		}
@@ -142,7 +142,7 @@ func (i *importer) exception(component *ical.Component) error {
 	if master, ok := i.masters[uid]; ok {
 		e.RecurringEventID = master.ID
 	} else {
-		e.RecurringEventID = madeID(c.account.email, c.Id, uid, "1")
+		e.RecurringEventID = madeID(c.account.email, c.id, uid, "1")
 	}
 	e.ID = e.RecurringEventID + "_" + occurrenceSuffix(e.OriginalStartTime, c.zone)
 	if old, ok := c.events[e.ID]; ok {

@@ -6,23 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/lab/fakegoogle/page"
 	"headroom/internal/lab/fakegoogle/wire"
 )
-
-const (
-	calendarListPage    = 100
-	largestCalendarList = 250
-)
-
-type calendarList struct {
-	Kind          string          `json:"kind,omitempty"`
-	Etag          string          `json:"etag,omitempty"`
-	NextPageToken string          `json:"nextPageToken,omitempty"`
-	NextSyncToken string          `json:"nextSyncToken,omitempty"`
-	Items         []calendarEntry `json:"items,omitempty"`
-}
 
 type calendarEntry struct {
 	Kind             string          `json:"kind"`
@@ -52,13 +38,13 @@ func (c *Calendar) listEtag() string {
 
 // entry is the calendar in the list; of a deleted one little is left.
 func (c *Calendar) entry() calendarEntry {
-	e := calendarEntry{Kind: "calendar#calendarListEntry", Etag: c.listEtag(), ID: c.Id}
+	e := calendarEntry{Kind: "calendar#calendarListEntry", Etag: c.listEtag(), ID: c.id}
 	if c.deleted {
 		e.Deleted = true
 		return e
 	}
 	e.Summary, e.TimeZone, e.AccessRole = c.summary, c.zone.String(), c.role()
-	e.Selected, e.Hidden, e.Primary = !c.hidden, c.hidden, c.Primary
+	e.Selected, e.Hidden, e.Primary = !c.hidden, c.hidden, c.primary
 	e.DefaultReminders = []EventReminder{}
 	return e
 }
@@ -73,7 +59,7 @@ func (c *Calendar) role() string {
 }
 
 func (c *Calendar) resource() calendarResource {
-	return calendarResource{Kind: "calendar#calendar", Etag: c.listEtag(), ID: c.Id, Summary: c.summary, TimeZone: c.zone.String()}
+	return calendarResource{Kind: "calendar#calendar", Etag: c.listEtag(), ID: c.id, Summary: c.summary, TimeZone: c.zone.String()}
 }
 
 // listCalendars serves calendar.calendarList.list.
@@ -85,43 +71,20 @@ func (d *Account) listCalendars(q page.Request) (any, *wire.Error) {
 	if bad = cmp.Or(bad, bad2); bad != nil {
 		return nil, bad
 	}
-	list := d.email + " calendarList"
-	token := syncToken{
-		list: bindParams(nil, nil, list), generation: d.tokens.syncs,
-		binding: bindParams(q.Values, append([]string{"syncToken", "maxResults", "showDeleted", "showHidden"}, freeParams...)),
+	l := syncedList{
+		name: d.email + " calendarList", kind: "calendar#calendarList", etag: `"p` + strconv.FormatInt(d.rev, 10) + `"`,
+		rev: d.rev, tokens: &d.tokens, shows: []string{"showDeleted", "showHidden"}, narrows: []string{"minAccessRole", "showOwnOrganizationOnly"},
 	}
-	since := int64(-1)
-	if text := q.Get("syncToken"); text != "" {
-		bad := cmp.Or(forbidParams(q, "minAccessRole", "showOwnOrganizationOnly"), forbidFalse(q, "showDeleted", "showHidden"))
-		if bad == nil {
-			since, bad = takeSyncToken(text, token, &d.tokens)
+	return list(q, l, func(since int64) []placed[calendarEntry] {
+		var shown []placed[calendarEntry]
+		for _, c := range numbered(d.calendars) {
+			unasked := since < 0 && (c.item.deleted && !showDeleted || c.item.hidden && !showHidden)
+			if c.item.listRev > since && !unasked && roleAtLeast(c.item.role(), q.Get("minAccessRole")) {
+				shown = append(shown, placed[calendarEntry]{c.Place, c.item.entry()})
+			}
 		}
-		if bad != nil {
-			return nil, bad
-		}
-		showDeleted, showHidden = true, true
-	}
-	p, bad := newPager(&d.tokens, list, d.rev, q, calendarListPage, largestCalendarList)
-	if bad != nil {
-		return nil, bad
-	}
-	var all []placed[calendarEntry]
-	for i, c := range d.calendars {
-		if c.listRev <= since || c.deleted && !showDeleted || c.hidden && !showHidden || !roleAtLeast(c.role(), q.Get("minAccessRole")) {
-			continue
-		}
-		all = append(all, placed[calendarEntry]{place{position: int64(i) + 1}, c.entry()})
-	}
-	items, next, last := pageOf(p, all)
-	answer := calendarList{Items: items, NextPageToken: next}
-	if q.Quirk.Page != fault.PageBare {
-		answer.Kind, answer.Etag = "calendar#calendarList", `"p`+strconv.FormatInt(d.rev, 10)+`"`
-	}
-	if last && !q.Has("minAccessRole") && !q.Has("showOwnOrganizationOnly") {
-		token.rev = p.asOf
-		answer.NextSyncToken = token.encode()
-	}
-	return answer, nil
+		return shown
+	})
 }
 
 // roleAtLeast reports whether a role is the least that was asked for or more.

@@ -14,7 +14,7 @@ import (
 func (c *Calendar) Put(raw json.RawMessage) (Event, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return Event{}, fmt.Errorf("put an event into %s: %w", c.Id, err)
+		return Event{}, fmt.Errorf("put an event into %s: %w", c.id, err)
 	}
 	e := Event{raw: raw}
 	// Field by field: one of another type than usual costs the fake no more than itself.
@@ -24,7 +24,7 @@ func (c *Calendar) Put(raw json.RawMessage) (Event, error) {
 		}
 	}
 	if e.ID == "" {
-		return Event{}, fmt.Errorf("put an event into %s: it has no id", c.Id)
+		return Event{}, fmt.Errorf("put an event into %s: it has no id", c.id)
 	}
 	c.account.mu.Lock()
 	defer c.account.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 func TestCalendarsAnswersFitGooglesSchema(t *testing.T) {
 	d := discovery.Read(t, "calendar", "v3")
 	for name, answer := range map[string]any{
-		"CalendarList": calendarList{}, "CalendarListEntry": calendarEntry{}, "Calendar": calendarResource{},
+		"CalendarList": listAnswer[calendarEntry]{}, "CalendarListEntry": calendarEntry{}, "Calendar": calendarResource{},
 		"Events": eventList{}, "Event": Event{}, "Channel": channelResource{},
 		"FreeBusyRequest": freeBusyRequest{}, "FreeBusyResponse": freeBusyAnswer{}, "FreeBusyCalendar": freeBusyCalendar{},
-		"Colors": colors{}, "ColorDefinition": color{}, "Settings": settingList{}, "Acl": aclList{},
+		"Colors": colors{}, "ColorDefinition": color{}, "Settings": listAnswer[setting]{}, "Acl": listAnswer[aclRule]{},
 	} {
 		for _, problem := range d.Misfits(name, answer) {
 			t.Error(problem)

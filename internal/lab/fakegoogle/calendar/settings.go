@@ -2,24 +2,11 @@ package calendar
 
 import (
 	"slices"
+	"strings"
 
-	"headroom/internal/lab/fakegoogle/fault"
 	"headroom/internal/lab/fakegoogle/page"
 	"headroom/internal/lab/fakegoogle/wire"
 )
-
-const (
-	settingsPage    = 100
-	largestSettings = 250
-)
-
-type settingList struct {
-	Kind          string    `json:"kind,omitempty"`
-	Etag          string    `json:"etag,omitempty"`
-	NextPageToken string    `json:"nextPageToken,omitempty"`
-	NextSyncToken string    `json:"nextSyncToken,omitempty"`
-	Items         []setting `json:"items,omitempty"`
-}
 
 type setting struct {
 	Kind  string `json:"kind"`
@@ -42,56 +29,28 @@ const zoneSetting = "timezone"
 // The caller holds the lock.
 func (d *Account) settings() []placed[setting] {
 	primary := d.calendars[0]
-	ids := []string{zoneSetting}
-	for id := range usualSettings {
-		ids = append(ids, id)
+	all := []setting{{ID: zoneSetting, Value: primary.zone.String()}}
+	for id, value := range usualSettings {
+		all = append(all, setting{ID: id, Value: value})
 	}
-	slices.Sort(ids)
-	all := make([]placed[setting], len(ids))
-	for i, id := range ids {
-		value := usualSettings[id]
-		if id == zoneSetting {
-			value = primary.zone.String()
-		}
-		all[i] = placed[setting]{place{position: int64(i) + 1}, setting{Kind: "calendar#setting", Etag: primary.listEtag(), ID: id, Value: value}}
+	slices.SortFunc(all, func(a, b setting) int { return strings.Compare(a.ID, b.ID) })
+	for i := range all {
+		all[i].Kind, all[i].Etag = "calendar#setting", primary.listEtag()
 	}
-	return all
+	return numbered(all)
 }
 
 // listSettings serves calendar.settings.list.
 func (d *Account) listSettings(q page.Request) (any, *wire.Error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	list, primary := d.email+" settings", d.calendars[0]
-	token := syncToken{
-		list: bindParams(nil, nil, list), generation: d.tokens.syncs,
-		binding: bindParams(q.Values, append([]string{"syncToken", "maxResults"}, freeParams...)),
-	}
-	since := int64(-1)
-	if text := q.Get("syncToken"); text != "" {
-		var bad *wire.Error
-		if since, bad = takeSyncToken(text, token, &d.tokens); bad != nil {
-			return nil, bad
-		}
-	}
-	p, bad := newPager(&d.tokens, list, d.rev, q, settingsPage, largestSettings)
-	if bad != nil {
-		return nil, bad
-	}
-	all := d.settings()
-	if since >= 0 { // the zone alone can have changed
-		all = slices.DeleteFunc(all, func(s placed[setting]) bool { return s.item.ID != zoneSetting || primary.listRev <= since })
-	}
-	items, next, last := pageOf(p, all)
-	answer := settingList{Items: items, NextPageToken: next}
-	if q.Quirk.Page != fault.PageBare {
-		answer.Kind, answer.Etag = "calendar#settings", primary.listEtag()
-	}
-	if last {
-		token.rev = p.asOf
-		answer.NextSyncToken = token.encode()
-	}
-	return answer, nil
+	primary := d.calendars[0]
+	l := syncedList{name: d.email + " settings", kind: "calendar#settings", etag: primary.listEtag(), rev: d.rev, tokens: &d.tokens}
+	return list(q, l, func(since int64) []placed[setting] {
+		return slices.DeleteFunc(d.settings(), func(s placed[setting]) bool { // the zone alone can have changed
+			return since >= 0 && (s.item.ID != zoneSetting || primary.listRev <= since)
+		})
+	})
 }
 
 // getSetting serves calendar.settings.get.

@@ -15,16 +15,16 @@ func (c *Calendar) Split(id string, from EventTime, change func(*Event)) (Event,
 	defer c.account.mu.Unlock()
 	series, ok := c.events[id]
 	if !ok || series.cancelled() || !series.master() {
-		return Event{}, fmt.Errorf("split series %s of %s: %w", id, c.Id, ErrNoEvent)
+		return Event{}, fmt.Errorf("split series %s of %s: %w", id, c.id, ErrNoEvent)
 	}
 	old := series.Event
 	at, before, err := c.splitPoint(&old, from)
 	if err != nil {
-		return Event{}, fmt.Errorf("split series %s of %s: %w", id, c.Id, err)
+		return Event{}, fmt.Errorf("split series %s of %s: %w", id, c.id, err)
 	}
 	length, err := c.length(old)
 	if err != nil {
-		return Event{}, fmt.Errorf("split series %s of %s: %w", id, c.Id, err)
+		return Event{}, fmt.Errorf("split series %s of %s: %w", id, c.id, err)
 	}
 	first := c.instance(&old, at, length)
 	suffix := "_R" + strings.TrimSuffix(occurrenceSuffix(first.Start, c.zone), "Z")

@@ -46,7 +46,7 @@ func (d *Account) tell(c *Calendar) {
 	}
 	id := ""
 	if c != nil {
-		id = c.Id
+		id = c.id
 	}
 	d.channels.changed(d.email, id)
 }
@@ -71,8 +71,8 @@ func (d *Account) watch(r *http.Request, c *Calendar) (any, *wire.Error) {
 	}
 	calendar, uri := "", "https://www.googleapis.com/calendar/v3/users/me/calendarList?alt=json"
 	if c != nil {
-		calendar = c.Id
-		uri = "https://www.googleapis.com/calendar/v3/calendars/" + url.PathEscape(c.Id) + "/events?alt=json"
+		calendar = c.id
+		uri = "https://www.googleapis.com/calendar/v3/calendars/" + url.PathEscape(c.id) + "/events?alt=json"
 	}
 	opened := &channel{
 		id: asked.ID, token: asked.Token, address: asked.Address, account: d.email, calendar: calendar,

@@ -20,7 +20,7 @@ func (op Operation) Answer(r *http.Request, box *Mailbox, odd fault.Quirk) wire.
 	if err != nil {
 		return wire.RenderError(r, wire.BadRequest(err.Error()))
 	}
-	answer, failure := op.serve(box, withFirstMailParams(page.Request{Values: r.URL.Query(), Quirk: odd, Body: body, Kind: r.Header.Get("Content-Type")}))
+	answer, failure := op.serve(box, page.Request{Values: r.URL.Query(), Quirk: odd, Body: body, Kind: r.Header.Get("Content-Type")}.WithFirst(tokenEncoding))
 	return wire.Render(r, answer, failure, odd.Edit)
 }
 

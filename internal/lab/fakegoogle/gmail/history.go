@@ -126,27 +126,27 @@ func (m *Mailbox) listHistory(q page.Request) (any, *wire.Error) {
 	if start < m.history.floor || start > m.history.last {
 		return nil, wire.NotFound()
 	}
-	p, bad := m.newPager("history", q, pageToken{position: int64(start)}, "startHistoryId", "historyTypes", "labelId")
+	p, bad := m.newPager("history", q, page.Place{Position: int64(start)}, "startHistoryId", "historyTypes", "labelId")
 	if bad != nil {
 		return nil, bad
 	}
 	var records []historyRecord
-	var places []pageToken
+	var places []page.Place
 	more := false
-	for _, c := range m.history.after(uint64(p.after.position)) {
+	for _, c := range m.history.after(uint64(p.After.Position)) {
 		if len(kinds) > 0 && !slices.Contains(kinds, c.kind) {
 			continue
 		}
 		if label != "" && !slices.Contains(c.labels, label) && !slices.Contains(c.labelChanges, label) {
 			continue
 		}
-		if more = len(records) == p.limit; more {
+		if more = len(records) == p.Limit; more {
 			break
 		}
 		records = append(records, c.record())
-		places = append(places, pageToken{position: int64(c.id)})
+		places = append(places, page.Place{Position: int64(c.id)})
 	}
 	answer := historyList{HistoryID: m.history.last}
-	answer.History, answer.NextPageToken = cutPage(p, records, places, more)
+	answer.History, answer.NextPageToken = page.Cut(p, records, places, more)
 	return answer, nil
 }

@@ -85,15 +85,15 @@ func (l listing) shows(msg *message) bool {
 }
 
 // newest is the place before every message.
-var newest = pageToken{position: math.MaxInt64, sequence: math.MaxUint32}
+var newest = page.Place{Position: math.MaxInt64, Within: math.MaxUint32}
 
-func placeOf(msg *message) pageToken {
-	return pageToken{position: msg.internalDate, sequence: msg.sequence}
+func placeOf(msg *message) page.Place {
+	return page.Place{Position: msg.internalDate, Within: msg.sequence}
 }
 
 // precedes reports whether a place in a list comes before a message.
-func (t pageToken) precedes(msg *message) bool {
-	return byDate(msg, &message{internalDate: t.position, sequence: t.sequence}) < 0
+func precedes(at page.Place, msg *message) bool {
+	return byDate(msg, &message{internalDate: at.Position, sequence: at.Within}) < 0
 }
 
 // listMessages serves gmail.users.messages.list, newest first.
@@ -109,23 +109,23 @@ func (m *Mailbox) listMessages(q page.Request) (any, *wire.Error) {
 		return nil, bad
 	}
 	var refs []messageRef
-	var places []pageToken
+	var places []page.Place
 	more := false
 	order := m.sorted()
-	end := sort.Search(len(order), func(i int) bool { return !p.after.precedes(order[i]) })
+	end := sort.Search(len(order), func(i int) bool { return !precedes(p.After, order[i]) })
 	for _, msg := range slices.Backward(order[:end]) {
 		if !listing.shows(msg) {
 			continue
 		}
-		if more = len(refs) == p.limit; more {
+		if more = len(refs) == p.Limit; more {
 			break
 		}
 		refs = append(refs, messageRef{ID: msg.id, ThreadID: msg.threadID})
 		places = append(places, placeOf(msg))
 	}
 	var answer messageList
-	answer.Messages, answer.NextPageToken = cutPage(p, refs, places, more)
-	answer.ResultSizeEstimate = p.estimate(len(answer.Messages), answer.NextPageToken)
+	answer.Messages, answer.NextPageToken = page.Cut(p, refs, places, more)
+	answer.ResultSizeEstimate = estimate(q, len(answer.Messages), answer.NextPageToken)
 	return answer, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"headroom/internal/lab/fakegoogle/page"
 	"headroom/internal/lab/fakegoogle/wire"
 )
 
@@ -34,11 +35,9 @@ type Mailbox struct {
 	watch     *watch // nil: nobody watches
 	publisher *Publisher
 
-	tokens       uint32         // generation of page tokens; older ones are refused
-	tokenUses    map[string]int // kept only where Habits limit them
-	lastSalt     int64          // of a page token, in ns since 1970
-	attachments  uint32         // generation of attachment ids; older ones are refused
-	attachmentID atomic.Uint64  // given out last
+	tokens       page.Tokens
+	attachments  uint32        // generation of attachment ids; older ones are refused
+	attachmentID atomic.Uint64 // given out last
 }
 
 // A message is one stored message. Its labels and historyID change under the
@@ -65,7 +64,7 @@ type MessageInfo struct {
 func NewMailbox(email string, p *Publisher) *Mailbox {
 	m := &Mailbox{
 		email: email, byID: map[string]*message{}, threads: map[string]string{},
-		byThread: map[string][]*message{}, tokenUses: map[string]int{}, deleted: map[string]bool{},
+		byThread: map[string][]*message{}, deleted: map[string]bool{},
 		history: history{last: firstHistoryID, floor: firstHistoryID}, publisher: p,
 	}
 	m.history.told = m.tell
@@ -261,7 +260,7 @@ func (m *Mailbox) MakeAnew() {
 	m.byID, m.byThread, m.threads, m.order = map[string]*message{}, map[string][]*message{}, map[string]string{}, nil
 	m.deleted = map[string]bool{}
 	m.history.last, m.history.floor, m.history.records = anewHistoryID, anewHistoryID, nil
-	m.tokens++
+	m.tokens.Generation++
 	m.attachments++
 }
 
@@ -291,7 +290,7 @@ func (m *Mailbox) DeleteLabel(label string) bool {
 func (m *Mailbox) ExpirePageTokens() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tokens++
+	m.tokens.Generation++
 }
 
 // ExpireAttachmentIDs makes every attachment id that is out a dead one.

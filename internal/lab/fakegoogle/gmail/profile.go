@@ -43,6 +43,6 @@ func (m *Mailbox) SetProfile(h Profile) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.profile = h
-	clear(m.tokenUses)
+	m.tokens.Limit(time.Duration(h.PageTokenLifeMS)*time.Millisecond, h.PageTokenUses)
 	return nil
 }

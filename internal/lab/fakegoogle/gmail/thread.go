@@ -40,7 +40,7 @@ func (m *Mailbox) listThreads(q page.Request) (any, *wire.Error) {
 		return nil, bad
 	}
 	var refs []threadRef
-	var places []pageToken
+	var places []page.Place
 	more := false
 	seen := map[string]bool{} // on this page, or on those before it
 	for _, msg := range slices.Backward(m.sorted()) {
@@ -48,18 +48,18 @@ func (m *Mailbox) listThreads(q page.Request) (any, *wire.Error) {
 			continue
 		}
 		seen[msg.threadID] = true
-		if !p.after.precedes(msg) {
+		if !precedes(p.After, msg) {
 			continue
 		}
-		if more = len(refs) == p.limit; more {
+		if more = len(refs) == p.Limit; more {
 			break
 		}
 		refs = append(refs, m.threadRef(msg))
 		places = append(places, placeOf(msg))
 	}
 	var answer threadList
-	answer.Threads, answer.NextPageToken = cutPage(p, refs, places, more)
-	answer.ResultSizeEstimate = p.estimate(len(answer.Threads), answer.NextPageToken)
+	answer.Threads, answer.NextPageToken = page.Cut(p, refs, places, more)
+	answer.ResultSizeEstimate = estimate(q, len(answer.Threads), answer.NextPageToken)
 	return answer, nil
 }
 

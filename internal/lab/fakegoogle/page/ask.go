@@ -1,7 +1,9 @@
+// Package page is how a request asks for a page of a list: its parameters, the
+// tokens of pages, and the quirks that a fault gives them. Gmail and Calendar share
+// it.
 package page
 
 import (
-	"maps"
 	"net/url"
 
 	"headroom/internal/lab/fakegoogle/fault"
@@ -25,20 +27,4 @@ func Bool(q url.Values, name string) (bool, *wire.Error) {
 		return true, nil
 	}
 	return false, wire.BadRequest("Invalid value at '" + name + "' (TYPE_BOOL), \"" + q.Get(name) + "\"")
-}
-
-// FillIn returns the parameters of a request, and those of a query that it does
-// not have.
-func FillIn(q url.Values, query string) url.Values {
-	first, err := url.ParseQuery(query)
-	if err != nil {
-		return q
-	}
-	filled := maps.Clone(q)
-	for name, values := range first {
-		if !q.Has(name) {
-			filled[name] = values
-		}
-	}
-	return filled
 }
