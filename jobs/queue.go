@@ -102,3 +102,11 @@ func (q *Queue) Put(ctx context.Context, ref TaskRef) error {
 	}
 	return nil
 }
+
+// AsynqQueues is the set in which Asynq keeps the names of its queues.
+const AsynqQueues = "asynq:queues"
+
+// AsynqKey returns the key under which Asynq keeps something of a queue: its tasks by
+// state, or a task as "t:" and its id. The braces put all keys of a queue in one slot of
+// a cluster. Asynq does not export its layout, so it is known here only.
+func AsynqKey(queue, name string) string { return "asynq:{" + queue + "}:" + name }

@@ -76,9 +76,6 @@ var (
 	dropScript  = redis.NewScript(dropSource)
 )
 
-// asynqQueues is the set in which Asynq keeps the names of its queues.
-const asynqQueues = "asynq:queues"
-
 // sortedStates are the states whose tasks stand in sorted sets.
 var sortedStates = []string{"scheduled", "retry", "archived", "completed"}
 
@@ -101,8 +98,7 @@ func NewAsynqQueue(queue *jobs.Queue, rdb redis.UniversalClient) *AsynqQueue {
 	return &AsynqQueue{queue: queue, rdb: rdb}
 }
 
-// key is a key of the queue's. The braces make all of them one slot.
-func (q *AsynqQueue) key(name string) string { return "asynq:{" + q.queue.Name + "}:" + name }
+func (q *AsynqQueue) key(name string) string { return jobs.AsynqKey(q.queue.Name, name) }
 
 // Put enqueues the task of a slice; a task that exists already is no error.
 func (q *AsynqQueue) Put(ctx context.Context, ref jobs.TaskRef) error {
@@ -157,7 +153,7 @@ func (q *AsynqQueue) look(ctx context.Context, ref jobs.TaskRef, search string) 
 func (q *AsynqQueue) Register(ctx context.Context) ([]QueueState, error) {
 	var added, paused *redis.IntCmd
 	_, err := q.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		added, paused = p.SAdd(ctx, asynqQueues, q.queue.Name), p.Exists(ctx, q.key("paused"))
+		added, paused = p.SAdd(ctx, jobs.AsynqQueues, q.queue.Name), p.Exists(ctx, q.key("paused"))
 		return nil
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"headroom/internal/service"
 	"headroom/jobs"
 	"headroom/quota"
 	"headroom/quota/price"
@@ -76,21 +77,10 @@ func DefaultTaskTimeout(sliceTime time.Duration) time.Duration {
 // withDefaults returns o with its zero fields filled, or everything that is
 // wrong with it.
 func (o Options) withDefaults() (Options, error) {
-	var problems []error
-	require := func(present bool, name string) {
-		if !present {
-			problems = append(problems, fmt.Errorf("workers: Options.%s is required", name))
-		}
+	problems := []error{service.CheckOptions("workers", o, "Redis", "Store", "Blobs", "Google", "Parser", "Log", "Registerer")}
+	if o.Watching.Store == nil && o.Watching != (Watching{}) {
+		problems = append(problems, errors.New("workers: Options.Watching.Store is required"))
 	}
-	require(o.Redis != nil, "Redis")
-	require(o.Store != nil, "Store")
-	require(o.Blobs != nil, "Blobs")
-	require(o.Google != nil, "Google")
-	require(o.Parser != nil, "Parser")
-	require(o.Log != nil, "Log")
-	require(o.Registerer != nil, "Registerer")
-
-	require(o.Watching.Store != nil || o.Watching == Watching{}, "Watching.Store")
 
 	seen := make(map[quota.Lane]bool)
 	for _, lane := range o.Lanes {
@@ -101,20 +91,6 @@ func (o Options) withDefaults() (Options, error) {
 			problems = append(problems, fmt.Errorf("workers: Options.Lanes: %q is named twice", lane))
 		}
 		seen[lane] = true
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"SliceTime", o.SliceTime}, {"Lease", o.Lease}, {"TaskTimeout", o.TaskTimeout},
-		{"ParseTime", o.ParseTime}, {"ShutdownTimeout", o.ShutdownTimeout},
-		{"Concurrency", time.Duration(o.Concurrency)}, {"InFlight", time.Duration(o.InFlight)},
-		{"Scale", time.Duration(o.Scale)},
-		{"FailureBudget", time.Duration(o.FailureBudget)}, {"MaxMessageBytes", time.Duration(o.MaxMessageBytes)},
-	} {
-		if d.value < 0 {
-			problems = append(problems, fmt.Errorf("workers: Options.%s is negative", d.name))
-		}
 	}
 
 	if len(o.Lanes) == 0 {

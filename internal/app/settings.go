@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"headroom/internal/control"
+	"headroom/internal/service"
 	"headroom/internal/store/sqlite"
 	"headroom/quota"
 )
@@ -41,29 +42,16 @@ func newPublisher(s *sqlite.Store, ledger *quota.Ledger, projects map[string]quo
 	return p
 }
 
-// Run looks until ctx ends, and returns nil then. A look that fails is logged,
-// and the next one tries again.
+// Run looks at once and then every settingsPeriod, until ctx ends, see [service.Loop].
 func (p *publisher) Run(ctx context.Context) error {
-	tick := time.NewTicker(settingsPeriod)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			p.look(ctx)
-		}
-	}
+	return service.Loop{
+		Name: "read quota settings", Every: settingsPeriod, Timeout: settingsTimeout, RoundFunc: p.look, Log: p.log,
+	}.Run(ctx)
 }
 
 // look publishes the settings that the ledger lacks.
-func (p *publisher) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
-	defer cancel()
+func (p *publisher) look(ctx context.Context) error {
 	all, err := p.store.Settings(ctx)
-	if err != nil && ctx.Err() == nil {
-		p.log.Error("read quota settings", zap.Error(err))
-	}
 	for _, s := range all {
 		if !p.apis[[2]string{s.Project, s.API}] {
 			continue
@@ -73,6 +61,7 @@ func (p *publisher) look(ctx context.Context) {
 				zap.String("project", s.Project), zap.String("api", s.API), zap.Uint32("revision", s.Revision), zap.Error(err))
 		}
 	}
+	return err
 }
 
 // compare publishes one project's settings for one API if the ledger goes by

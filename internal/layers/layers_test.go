@@ -67,8 +67,8 @@ var may = map[string][]string{
 	"jobs":                    nil,
 	"quota":                   {"quota/price"}, // what calls cost
 	"quota/price":             nil,
-	"scheduler":               {"internal/cronspec", "internal/service", "jobs"}, // when slots are, and how its loops run
-	"workers":                 {"internal/blob", "jobs", "quota", "quota/price"}, // blob: the writer of one body; price: what a thread costs beside its messages
+	"scheduler":               {"internal/cronspec", "internal/service", "jobs"},                     // when slots are, and how its loops run
+	"workers":                 {"internal/blob", "internal/service", "jobs", "quota", "quota/price"}, // blob: the writer of one body; service: to check options; price: what a thread costs beside its messages
 
 	// The conformance suite of stores and the store of tests.
 	"internal/store/memstore":  {"jobs"}, // keeps what jobs decides, and logs nothing

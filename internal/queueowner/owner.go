@@ -73,7 +73,7 @@ func New(ctx context.Context, o Options) (*Owner, error) {
 
 // Key is a key of ours beside those of Asynq for the queues with a prefix.
 func Key(prefix, name string) string {
-	return "asynq:{" + jobs.QueueName(prefix, string(quota.Backfill)) + "}:headroom:" + name
+	return jobs.AsynqKey(jobs.QueueName(prefix, string(quota.Backfill)), "headroom:"+name)
 }
 
 // An ownedError reports that the queues belong to another store.
@@ -178,8 +178,8 @@ func (q *Owner) tasks(ctx context.Context) (n int64, err error) {
 	var counts []*redis.IntCmd
 	_, err = q.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, lane := range quota.Lanes {
-			key := "asynq:{" + jobs.QueueName(q.Prefix, string(lane)) + "}:"
-			counts = append(counts, p.LLen(ctx, key+"pending"), p.LLen(ctx, key+"active"), p.ZCard(ctx, key+"scheduled"), p.ZCard(ctx, key+"retry"))
+			key := func(state string) string { return jobs.AsynqKey(jobs.QueueName(q.Prefix, string(lane)), state) }
+			counts = append(counts, p.LLen(ctx, key("pending")), p.LLen(ctx, key("active")), p.ZCard(ctx, key("scheduled")), p.ZCard(ctx, key("retry")))
 		}
 		return nil
 	})

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"headroom/jobs"
 )
 
 // scrapeTimeout bounds how long Redis may take to return the sizes.
@@ -28,9 +30,6 @@ type queueSize struct {
 	Oldest            time.Duration    // how long the first pending task has waited
 }
 
-// queueKey is a key of Asynq's for a queue. The braces make it one slot.
-func queueKey(queue, name string) string { return "asynq:{" + queue + "}:" + name }
-
 // readQueues reads the sizes of all queues. Unlike Asynq's inspector it takes
 // two round trips whatever the number of queues, reads nothing that grows with
 // them, and a broken task breaks nothing.
@@ -41,10 +40,10 @@ func readQueues(ctx context.Context, rdb redis.UniversalClient, queues []string)
 	_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, q := range queues {
 			for _, s := range states {
-				counts[i] = append(counts[i], p.Do(ctx, s.count, queueKey(q, s.name)))
+				counts[i] = append(counts[i], p.Do(ctx, s.count, jobs.AsynqKey(q, s.name)))
 			}
-			totals[i] = [2]*redis.StringCmd{p.Get(ctx, queueKey(q, "processed")), p.Get(ctx, queueKey(q, "failed"))}
-			heads[i] = p.LIndex(ctx, queueKey(q, "pending"), -1)
+			totals[i] = [2]*redis.StringCmd{p.Get(ctx, jobs.AsynqKey(q, "processed")), p.Get(ctx, jobs.AsynqKey(q, "failed"))}
+			heads[i] = p.LIndex(ctx, jobs.AsynqKey(q, "pending"), -1)
 		}
 		return nil
 	})
@@ -70,7 +69,7 @@ func readOldest(ctx context.Context, rdb redis.UniversalClient, sizes []queueSiz
 	_, _ = rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i := range sizes {
 			if id := heads[i].Val(); id != "" {
-				since[i] = p.HGet(ctx, queueKey(sizes[i].Queue, "t:"+id), "pending_since")
+				since[i] = p.HGet(ctx, jobs.AsynqKey(sizes[i].Queue, "t:"+id), "pending_since")
 			}
 		}
 		return nil

@@ -8,6 +8,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"headroom/jobs"
 )
 
 // redisServer is the Redis of one run: an embedded one, or a guest's part of one
@@ -59,7 +61,7 @@ var errNoRedisURL = errors.New("not the URL of a Redis; its form is redis://USER
 // removeKeys deletes what a run left: its queues' keys, their names in Asynq's
 // list of queues, and the ledger's windows.
 func removeKeys(ctx context.Context, rdb *redis.Client, prefix string) error {
-	for _, pattern := range []string{prefix + "*", "asynq:{" + prefix + "*"} {
+	for _, pattern := range []string{prefix + "*", jobs.AsynqKey(prefix+"*", "*")} {
 		scan := rdb.Scan(ctx, 0, pattern, 1000).Iterator()
 		for scan.Next(ctx) {
 			if err := rdb.Del(ctx, scan.Val()).Err(); err != nil {
@@ -70,13 +72,13 @@ func removeKeys(ctx context.Context, rdb *redis.Client, prefix string) error {
 			return fmt.Errorf("remove the run's keys: %w", err)
 		}
 	}
-	queues, err := rdb.SMembers(ctx, "asynq:queues").Result()
+	queues, err := rdb.SMembers(ctx, jobs.AsynqQueues).Result()
 	if err != nil {
 		return fmt.Errorf("remove the run's queues: %w", err)
 	}
 	for _, name := range queues {
 		if strings.HasPrefix(name, prefix) {
-			if err := rdb.SRem(ctx, "asynq:queues", name).Err(); err != nil {
+			if err := rdb.SRem(ctx, jobs.AsynqQueues, name).Err(); err != nil {
 				return fmt.Errorf("remove the run's queues: %w", err)
 			}
 		}
