@@ -13,14 +13,6 @@ import (
 	"headroom/jobs"
 )
 
-func newAccount(g *globals) *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "account",
-		Short:   "Add, assign, show and list the Google users whose data is fetched",
-		Example: "  headroom account list",
-	}, newAccountAdd(g), newAccountSet(g), newAccountShow(g), newAccountList(g))
-}
-
 // assignment adds the flags that assign an account to a tenant and a class.
 func assignment(cmd *cobra.Command) *control.Assignment {
 	as := &control.Assignment{}
@@ -34,16 +26,8 @@ func assignment(cmd *cobra.Command) *control.Assignment {
 
 func newAccountSet(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "set EMAIL",
-		Short: "Change the tenant or the priority class of an account",
-		Long: `Change whose share of the quota an account has, or its priority class. An empty
-name goes back to the domain of the address, or to the class of the tenant. The
-change takes effect within seconds, also for backfills that are under way.
-
-Exit codes: 0 changed, 1 failed (no such account), 2 wrong usage or settings (no such
-class).`,
-		Example: "  headroom account set ann@example.com --tenant acme --class urgent",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "set EMAIL",
+		Args: arguments(cobra.ExactArgs(1)),
 	}
 	as := assignment(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -65,17 +49,8 @@ func newAccountAdd(g *globals) *cobra.Command {
 	var project string
 	var as *control.Assignment
 	cmd := &cobra.Command{
-		Use:   "add EMAIL --project PROJECT",
-		Short: "Add an account",
-		Long: `Add a Google user to the store. Its quota is counted in the Google Cloud
-project PROJECT, which the settings must name. An account may be another name of a
-mailbox that is stored already. The command reports that where it is known; otherwise
-the log and account show do, after Google's first answer.
-
-Exit codes: 0 added, 1 failed (the account exists), 2 wrong usage or settings (the
-project is unknown).`,
-		Example: "  headroom account add ann@example.com --project my-project",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "add EMAIL --project PROJECT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if project == "" {
 				return usagef("--project is missing; usage: %s", cmd.UseLine())
@@ -104,15 +79,8 @@ project is unknown).`,
 
 func newAccountShow(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show EMAIL",
-		Short: "Show an account, and the address of its mailbox",
-		Long: `Show one account: its Google Cloud project, tenant and priority class, the address
-by which Google names its mailbox, and the other accounts of the same mailbox. A
-mailbox has one quota, whatever names it has.
-
-Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
-		Example: "  headroom account show ann@example.com",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "show EMAIL",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				a, err := c.Account(ctx, args[0])
@@ -156,13 +124,8 @@ var accountTable = term.Table[jobs.Account]{
 
 func newAccountList(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List all accounts",
-		Long: `List all accounts with their Google Cloud project, tenant and priority class.
-
-Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
-		Example: "  headroom account list --json",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "list",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.Accounts(ctx)

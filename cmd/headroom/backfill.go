@@ -15,34 +15,12 @@ import (
 	"headroom/jobs"
 )
 
-func newBackfill(g *globals) *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "backfill",
-		Short:   "Start, follow and steer the backfills of mailboxes",
-		Example: "  headroom backfill start ann@example.com",
-	}, newBackfillEstimate(g), newBackfillStart(g), newBackfillList(g), newBackfillShow(g), newBackfillWatch(g),
-		newBackfillPause(g), newBackfillResume(g), newBackfillCancel(g), newBackfillFailures(g), newBackfillRetryFailed(g))
-}
-
 func newBackfillStart(g *globals) *cobra.Command {
 	var f *filterFlags
 	var dryRun bool
 	var many *allFlags
 	cmd := &cobra.Command{
-		Use:   "start ACCOUNT | --all",
-		Short: "Start the backfill of an account's mailbox",
-		Long: `Start the backfill of an account's mailbox, or of the part of it that the flags
-name, and put it on the queue, from which a worker takes it (headroom run). There is
-one backfill for each account and part: one that is under way or paused is left
-alone; one that has ended starts over and fetches only what is not stored yet.
-With --dry-run nothing starts; the command shows what the backfill would take, as
-headroom backfill estimate does. With --all the backfills of all accounts start:
-those in the state that --state names, otherwise those that were never started,
-failed or were cancelled.
-
-Exit codes: 0 started or under way, 1 failed, 2 wrong usage or settings.`,
-		Example: `  headroom backfill start ann@example.com
-  headroom backfill start ann@example.com --after 2025-01-01 --zone Europe/Berlin --label INBOX --first 1000`,
+		Use:  "start ACCOUNT | --all",
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
@@ -114,13 +92,8 @@ var backfillTable = term.Table[jobs.Job]{
 
 func newBackfillList(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List all backfills",
-		Long: `List all backfills with their state, progress and filter, the oldest first.
-
-Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
-		Example: "  headroom backfill list",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "list",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.AllBackfills(ctx, false)
@@ -146,18 +119,8 @@ type shown struct {
 
 func newBackfillShow(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show BACKFILL|ACCOUNT",
-		Short: "Show one backfill with its failures",
-		Long: `Show a backfill, named by its id or, if it is the account's only one or that of the
-whole mailbox, by the account: state, what it fetches, progress, what it waits for,
-which calls fetch its messages, and the messages that could not be fetched (the first
-thousand of them; headroom backfill failures lists all). For a live sync
-(sync:ACCOUNT), also how far the history was read, and why and how far the mailbox is
-read as a whole. Moments are in the local time zone.
-
-Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
-		Example: "  headroom backfill show ann@example.com",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "show BACKFILL|ACCOUNT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				s, err := showJob(ctx, c, args[0])

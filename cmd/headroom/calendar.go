@@ -17,14 +17,6 @@ import (
 	"headroom/jobs"
 )
 
-func newCalendar(g *globals) *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "calendar",
-		Short:   "Keep calendars in step, read and export them",
-		Example: "  headroom calendar sync ann@example.com --watch",
-	}, newCalendarList(g), newCalendarEvents(g), newCalendarExport(g), newCalendarSync(g))
-}
-
 // calendarsSynced is a sync of calendars that was asked for, and with --watch how
 // it ended.
 type calendarsSynced struct {
@@ -35,18 +27,8 @@ type calendarsSynced struct {
 func newCalendarSync(g *globals) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
-		Use:   "sync ACCOUNT",
-		Short: "Bring an account's calendars into step now",
-		Long: `Bring an account's calendars into step: its list of calendars, and of each the
-changes since the last sync, or all of it the first time. Calendars that are read as a
-whole are read in lane backfill, so that they never take the quota of interactive
-calls; changes are read in lane sync. A calendar that cannot be read is marked, and
-the others go on. If a sync is under way already, another follows it.
-
-Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or settings,
-130 interrupted.`,
-		Example: "  headroom calendar sync ann@example.com --watch",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "sync ACCOUNT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				asked, err := c.StartCalendarSync(ctx, args[0])
@@ -112,16 +94,8 @@ var calendarTable = term.Table[jobs.CountedCalendar]{
 
 func newCalendarList(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list ACCOUNT",
-		Short: "List the calendars of an account",
-		Long: `List the calendars of an account that are stored: whether each is in step and since
-when, when it was last read again as a whole, when a calendar that is left alone is
-tried next, and how many events it has. Calendars that left the account's list are
-kept. Moments are in the local time zone, with --json in UTC.
-
-Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
-		Example: "  headroom calendar list ann@example.com",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "list ACCOUNT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.Calendars(ctx, args[0])
@@ -138,21 +112,7 @@ func newCalendarEvents(g *globals) *cobra.Command {
 	var times *spanFlags
 	var deleted, expand bool
 	cmd := &cobra.Command{
-		Use:   "events ACCOUNT [CALENDAR]",
-		Short: "List the stored events of an account's calendars",
-		Long: `List the events that are stored of an account's calendars, or of the one named by
-its id or as "primary": single events, series, and the occurrences that differ from
-their series, as Google gave them. --from and --to choose those that take place
-between two moments; events whose time is not known are named on stderr.
-
-With --expand every occurrence between them is listed on its own, moved occurrences
-where they are, cancelled ones not at all: from now on for two years, unless the flags
-name other moments. So a series without end has an end.
-
-Exit codes: 0 listed, 1 failed or an event is not understood, 2 wrong usage or
-settings.`,
-		Example: `  headroom calendar events ann@example.com primary --from 2026-03-01 --to 2026-04-01
-  headroom calendar events ann@example.com --expand --json`,
+		Use:  "events ACCOUNT [CALENDAR]",
 		Args: arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			span, err := eventSpan(times, deleted, expand)

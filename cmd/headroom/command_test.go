@@ -35,7 +35,13 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			check(sub)
 		}
 	}
-	check(newRoot(io.Discard))
+	root := newRoot(io.Discard)
+	check(root)
+	for path := range sections() {
+		if cmd, _, err := root.Find(strings.Fields(path)[1:]); err != nil || cmd.CommandPath() != path {
+			t.Errorf("commands.md explains %s, which is no command", path)
+		}
+	}
 	if r := headroom(t, "--help"); r.code != 0 || !strings.Contains(r.stdout, "Exit codes: 0 done, 1 failed, 2 wrong usage") || r.stderr != "" {
 		t.Errorf("--help = %+v", r)
 	}

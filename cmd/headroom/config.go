@@ -16,14 +16,6 @@ import (
 	"headroom/internal/term"
 )
 
-func newConfig(g *globals) *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "config",
-		Short:   "Check and show the settings",
-		Example: "  headroom config check",
-	}, newConfigCheck(g), newConfigShow(g))
-}
-
 // verdict is what config check says as JSON.
 type verdict struct {
 	Valid    bool     `json:"valid"`
@@ -34,16 +26,8 @@ type verdict struct {
 func newConfigCheck(g *globals) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Check the settings and list all problems at once",
-		Long: `Check the settings from file, environment and --set for what headroom run would
-refuse, and list every problem with its place and key, one a line; price lists,
-credentials and the paths of the store are looked at, too. The file that was read is
-named. Nothing is contacted and nothing is written.
-
-Exit codes: 0 valid, 2 not valid.`,
-		Example: "  headroom config check --config headroom.yaml",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "check",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			roles, err := app.ParseRoles(names)
 			if err != nil {
@@ -135,15 +119,8 @@ func (g *globals) origin() string {
 
 func newConfigShow(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show",
-		Short: "Show the settings that result from file, environment and --set",
-		Long: `Show the settings that result from the defaults, the settings file, the
-environment and --set, with the values that a project's mode gives its lanes.
-Passwords are not shown, nor what headroom quota set has changed since.
-
-Exit codes: 0 shown, 2 the settings are not valid.`,
-		Example: "  headroom config show --set redis.url=redis://redis.example.com:6379",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "show",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := g.load()
 			if err != nil {

@@ -20,16 +20,7 @@ func newBackfillEstimate(g *globals) *cobra.Command {
 	var f *filterFlags
 	var sample int
 	cmd := &cobra.Command{
-		Use:   "estimate ACCOUNT",
-		Short: "Show what a backfill would take, and start nothing",
-		Long: `Show what the backfill of an account's mailbox, or of the part of it that the flags
-name, would take: messages, units by every price list of Gmail, their share of a
-day, bytes, and the time at the backfills' ceiling while nobody else spends quota.
-The command asks Google with a few cheap calls. Each number has its bounds.
-
-Exit codes: 0 estimated, 1 failed, 2 wrong usage or settings, 130 interrupted.`,
-		Example: `  headroom backfill estimate ann@example.com
-  headroom backfill estimate ann@example.com --after 2025-01-01 --format metadata-first --json`,
+		Use:  "estimate ACCOUNT",
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()

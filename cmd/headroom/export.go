@@ -52,25 +52,7 @@ func newMessagesExport(g *globals) *cobra.Command {
 	var f *messageFlags
 	var to *exportFlags
 	cmd := &cobra.Command{
-		Use:   "export ACCOUNT --out FILE|FOLDER",
-		Short: "Write stored messages to an mbox or to eml files",
-		Long: `Write the messages of an account that are stored to files for other programs.
-
-mbox: one file, or stdout for --out -. Before each message stands a line "From
-ID@xxx DATE" with the moment at which Gmail received it, in UTC, and the header
-X-Gmail-Labels with the ids of its labels. Lines that begin with "From " are quoted
-as mboxrd requires. The file gets its name only when it is complete.
-
-eml: a folder with one file for each message, ID.eml, byte for byte as Gmail had it.
-An export that was interrupted goes on: existing files of the right size are left
-alone.
-
-Messages whose body is not stored, or is damaged on the disk, are left out and counted.
-
-Exit codes: 0 exported, 1 failed or something is missing or damaged, 2 wrong usage
-or settings, 130 interrupted.`,
-		Example: `  headroom messages export ann@example.com --out ann.mbox
-  headroom messages export ann@example.com --format eml --out ann/ --label INBOX`,
+		Use:  "export ACCOUNT --out FILE|FOLDER",
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
@@ -187,23 +169,7 @@ type exportedCalendar struct {
 func newCalendarExport(g *globals) *cobra.Command {
 	var to *exportFlags
 	cmd := &cobra.Command{
-		Use:   "export ACCOUNT [CALENDAR] --out FILE|FOLDER",
-		Short: "Write stored calendars to iCalendar files",
-		Long: `Write calendars that are stored to iCalendar files for other programs: the one
-named by its id or as "primary" to a file, or to stdout for --out -; all of an
-account to a folder, each to ID.ics.
-
-A file has its time zones, its events, its series with their rules, and the
-occurrences that differ from their series. Cancelled occurrences become excluded
-dates of their series. If a series has several rules, one is written as a rule and
-the others as dates, since readers know one only. Deleted events and series without
-any occurrence are left out. A file gets its name only when it is complete. A calendar
-that cannot be written is named, and the others are exported.
-
-Exit codes: 0 exported, 1 a calendar failed or an event is not understood, which is
-left out, 2 wrong usage or settings.`,
-		Example: `  headroom calendar export ann@example.com primary --out ann.ics
-  headroom calendar export ann@example.com --out calendars/`,
+		Use:  "export ACCOUNT [CALENDAR] --out FILE|FOLDER",
 		Args: arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			one := len(args) > 1

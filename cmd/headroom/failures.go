@@ -37,16 +37,7 @@ func newBackfillFailures(g *globals) *cobra.Command {
 	var f *failureFlags
 	var file string
 	cmd := &cobra.Command{
-		Use:   "failures BACKFILL|ACCOUNT",
-		Short: "List the messages that a backfill could not fetch",
-		Long: `List the messages that a backfill, or all of an account's, could not fetch: id,
-what was being done, class and reason of the fault, attempts, first and last time
-(in the local time zone; with --json and --csv in UTC), and whether the message was
-given up or is tried again. The list is complete, however long it is.
-
-Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
-		Example: `  headroom backfill failures ann@example.com --class transient
-  headroom backfill failures ann@example.com --csv failures.csv`,
+		Use:  "failures BACKFILL|ACCOUNT",
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()

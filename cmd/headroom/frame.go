@@ -27,14 +27,18 @@ func (g *globals) printf(cmd *cobra.Command, v any, format string, args ...any) 
 }
 
 // group is a command that only holds others.
-func group(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
-	cmd.Long = cmd.Short + ".\n\n" + exitCodes
+func group(name string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: name}
+	subcommandsOf(cmd)
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+func subcommandsOf(cmd *cobra.Command) {
 	cmd.Args = subcommandOnly
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return usagef("%s needs a subcommand; see %s --help", cmd.CommandPath(), cmd.CommandPath())
 	}
-	cmd.AddCommand(subcommands...)
-	return cmd
 }
 
 // mistypedLetters is how many letters of a command may be wrong for it to be
@@ -62,55 +66,5 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return usagef("%s; usage: %s", text, cmd.UseLine())
 		}
 		return nil
-	}
-}
-
-// newHelp is "headroom help", which refuses what is no command, as every command does.
-func newHelp(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:     "help [COMMAND]",
-		Short:   "Explain a command",
-		Long:    "Explain a command, as its --help does.\n\n" + exitCodes,
-		Example: "  headroom help backfill start",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) (names []string, _ cobra.ShellCompDirective) {
-			if cmd, rest, err := root.Find(args); err == nil && len(rest) == 0 {
-				for _, sub := range cmd.Commands() {
-					if sub.IsAvailableCommand() && strings.HasPrefix(sub.Name(), prefix) {
-						names = append(names, sub.Name())
-					}
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			cmd, rest, err := root.Find(args)
-			if err != nil {
-				return &usageError{err}
-			}
-			if len(rest) > 0 {
-				if err := subcommandOnly(cmd, rest); err != nil {
-					return err
-				}
-			}
-			return cmd.Help()
-		},
-	}
-}
-
-// explainCompletion gives the commands that cobra makes what ours have.
-func explainCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() != "completion" {
-			continue
-		}
-		shells := cmd.Commands()
-		group(cmd)
-		cmd.Example = "  source <(headroom completion bash)"
-		for _, shell := range shells {
-			shell.Args = arguments(cobra.NoArgs)
-			shell.Long = strings.TrimSpace(shell.Long) + "\n\nExit codes: 0 printed, 1 failed, 2 wrong usage."
-			shell.Example = "  headroom completion " + shell.Name()
-		}
 	}
 }

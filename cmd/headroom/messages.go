@@ -15,14 +15,6 @@ import (
 	"headroom/jobs"
 )
 
-func newMessages(g *globals) *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "messages",
-		Short:   "Read and export the messages that are stored",
-		Example: "  headroom messages export ann@example.com --format mbox --out ann.mbox",
-	}, newMessagesList(g), newMessagesGet(g), newMessagesExport(g))
-}
-
 // messageFlags choose stored messages.
 type messageFlags struct {
 	*spanFlags
@@ -60,17 +52,8 @@ func newMessagesList(g *globals) *cobra.Command {
 	var f *messageFlags
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "list ACCOUNT",
-		Short: "List the stored messages of an account",
-		Long: `List the messages of an account that are stored, by id: when Gmail received them,
-in the local time zone (with --json in UTC), their size, whether a body is stored,
-labels by id with their names where those differ, and subject. Where Google gives no
-date there is none; --after and --before leave such messages out. With --json a date
-beyond the year 9999 is internal_date_ms, in milliseconds since 1970.
-
-Exit codes: 0 listed, 1 failed, 2 wrong usage or settings.`,
-		Example: "  headroom messages list ann@example.com --label INBOX --after 2025-01-01 --limit 20",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "list ACCOUNT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
 			if err != nil {
@@ -148,15 +131,8 @@ func newMessagesGet(g *globals) *cobra.Command {
 	var raw, full bool
 	var part string
 	cmd := &cobra.Command{
-		Use:   "get ACCOUNT ID",
-		Short: "Show one stored message, or print it raw",
-		Long: `Show what is stored of one message beside its body; with --raw print the message
-itself on stdout, byte for byte as Gmail had it, with --full Gmail's answer in format
-full, as JSON, and with --part the content of one of its attachments.
-
-Exit codes: 0 shown, 1 failed, 2 wrong usage or settings.`,
-		Example: "  headroom messages get ann@example.com 18c2f0a1b2c3d4e5 --raw > message.eml",
-		Args:    arguments(cobra.ExactArgs(2)),
+		Use:  "get ACCOUNT ID",
+		Args: arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			forms := 0
 			for _, chosen := range []bool{raw, full, part != "", g.json} {

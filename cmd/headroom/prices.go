@@ -18,20 +18,7 @@ func newQuotaPrices(g *globals) *cobra.Command {
 	var project string
 	var diff bool
 	cmd := &cobra.Command{
-		Use:   "prices [LIST] [--project PROJECT] [--diff OLD NEW]",
-		Short: "Show price lists, or what differs between two",
-		Long: `Show the limits and costs that Headroom counts by, with their date and source: of
-one built-in price list, or of all. With --project, those that hold for a Google Cloud
-project of the settings, its own limits and costs included. With --diff, only what
-differs between two lists.
-
-Values that were not seen on Google's own page are not verified, and are the most
-expensive plausible ones.
-
-Exit codes: 0 shown, 2 wrong usage or settings, or no such list or project.`,
-		Example: `  headroom quota prices gmail-2026-10
-  headroom quota prices --diff gmail-2026-05 gmail-2026-10
-  headroom quota prices --project my-project --json`,
+		Use:  "prices [LIST] [--project PROJECT] [--diff OLD NEW]",
 		Args: arguments(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

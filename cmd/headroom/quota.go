@@ -15,31 +15,10 @@ import (
 	"headroom/internal/term"
 )
 
-func newQuota(g *globals) *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "quota",
-		Short:   "Show how full the quota is and what calls cost, and set the lanes' shares",
-		Example: "  headroom quota prices gmail-2026-10",
-	}, newQuotaShow(g), newQuotaExplain(g), newQuotaPrices(g), newQuotaSet(g), newQuotaHistory(g))
-}
-
 func newQuotaShow(g *globals) *cobra.Command {
 	var f quotaFlags
 	cmd := &cobra.Command{
-		Use:   "show ACCOUNT|PROJECT",
-		Short: "Show how full the quota is, by whom, and who waits for what",
-		Long: `Show the quota of an account, or of a whole Google Cloud project: how full each
-window is and which lane filled it, what is left to each lane up to its ceiling and
-who set that, cooldowns, calls in flight, bytes, settings that were changed live,
-and who waits for what until when. A name with an @ is an account.
-
-It needs no running process: it asks Redis and the store, and charges nothing.
-With --watch it looks again every second until it is interrupted.
-
-Exit codes: 0 shown, 1 failed (Redis does not answer, no such account), 2 wrong usage
-or settings (no such project). Interrupting --watch is 0.`,
-		Example: `  headroom quota show ann@example.com --watch
-  headroom quota show my-project --json`,
+		Use:  "show ACCOUNT|PROJECT",
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, g, args[0], func(ctx context.Context, r *quotaview.Reader) (any, func(*term.Page), error) {
@@ -56,20 +35,8 @@ func newQuotaExplain(g *globals) *cobra.Command {
 	var f quotaFlags
 	var last int
 	cmd := &cobra.Command{
-		Use:   "explain ACCOUNT",
-		Short: "Show the last decisions about an account, and why",
-		Long: `Show the last decisions about an account, each with its reason and the newest
-last: what was admitted and refused, what Google refused, what was admitted while
-Redis did not answer. Similar decisions that followed each other closely are one line.
-The first lines show what holds now and which lanes may go on.
-
-It needs no running process. Processes note decisions in Redis: the last 100 refusals
-of each account for an hour, admissions for some minutes, everything else for a day.
-
-Exit codes: 0 shown, 1 failed (Redis does not answer, no such account), 2 wrong usage
-or settings. Interrupting --watch is 0.`,
-		Example: "  headroom quota explain ann@example.com --last 50",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "explain ACCOUNT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !strings.Contains(args[0], "@") {
 				return usagef("%q is no account; for a project run: headroom quota show %s", args[0], args[0])
@@ -159,31 +126,7 @@ func newQuotaSet(g *globals) *cobra.Command {
 	var r control.QuotaRequest
 	var unset []string
 	cmd := &cobra.Command{
-		Use:   "set PROJECT|ACCOUNT KEY=VALUE... [--unset KEY]...",
-		Short: "Change how much each lane may use, while processes run",
-		Long: `Change the settings of the lanes for a project, or for one account of it. They hold
-in every process from its next decision on, take precedence over the settings file,
-and are kept until they are unset. The store records who changed what and when:
-see headroom quota history.
-
-KEY is mode, for a whole project, with the VALUE default, guaranteed or adaptive;
-or, of one of the lanes interactive, sync and backfill:
-  LANE.ceiling    how far up each limit the lane may fill it, above 0 and up to 1
-  LANE.pace       how fast, as a multiple of ceiling/60 per second; 0: not paced
-  LANE.in_flight  how many calls of a Google user may be in flight, in all lanes and
-                  processes, before one of this lane must wait
-  backfill.floor  how far interactive traffic lowers the ceiling, as a share; 0: not
-                  at all
-
-An account's settings take precedence over its project's, those for one limit over
-those for all. If Redis does not answer, the change is recorded, and running processes
-apply it within seconds after Redis is back.
-
-Exit codes: 0 set, or recorded only, which a warning says; 1 failed (the account is
-unknown); 2 wrong usage or settings, an unknown project, or a value that cannot be.`,
-		Example: `  headroom quota set my-project mode=adaptive
-  headroom quota set ann@example.com backfill.ceiling=0.5 --api gmail
-  headroom quota set ann@example.com --unset backfill.ceiling`,
+		Use:  "set PROJECT|ACCOUNT KEY=VALUE... [--unset KEY]...",
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Target = args[0]
@@ -270,15 +213,8 @@ var historyTable = term.Table[control.Setting]{
 
 func newQuotaHistory(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "history PROJECT|ACCOUNT",
-		Short: "Show who changed the lanes' settings, and when",
-		Long: `Show every change that headroom quota set has made for a project, or for one
-account, the oldest first.
-
-Exit codes: 0 shown, 1 failed (the account is unknown), 2 wrong usage or settings, or
-an unknown project.`,
-		Example: "  headroom quota history my-project",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "history PROJECT|ACCOUNT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.QuotaHistory(ctx, args[0])

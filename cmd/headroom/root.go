@@ -31,25 +31,7 @@ func newRoot(out io.Writer) *cobra.Command {
 	g := &globals{}
 	var showVersion bool
 	root := &cobra.Command{
-		Use:   "headroom",
-		Short: "Backfill mailboxes from Google without taking the quota people wait on",
-		Long: `Headroom backfills mailboxes from Google without ever taking the quota that
-people are waiting on.
-
-Settings come from headroom.yaml, from HEADROOM_* in the environment and from
---set, the last one winning; docs/configuration.md lists them all. Results go to
-stdout, logs and errors to stderr.
-
-Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted.
-They mean the same for every command. What is named and does not exist, such as an
-unknown account, backfill or message, is 1; a project, price list, schedule or format
-that neither the settings nor Headroom know is 2; output that cannot be written is 1.
-Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopped
-(run, fake-google, and quota show and quota explain with --watch).`,
-		Example: `  headroom account add ann@example.com --project my-project
-  headroom run &
-  headroom backfill start ann@example.com
-  headroom backfill watch ann@example.com`,
+		Use:           "headroom",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          subcommandOnly,
@@ -70,16 +52,17 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
 	flags.BoolVar(&g.json, "json", false, "print results as JSON")
 	root.AddCommand(
 		newRun(g),
-		newAccount(g),
-		newBackfill(g),
+		group("account", newAccountAdd(g), newAccountSet(g), newAccountShow(g), newAccountList(g)),
+		group("backfill", newBackfillEstimate(g), newBackfillStart(g), newBackfillList(g), newBackfillShow(g), newBackfillWatch(g),
+			newBackfillPause(g), newBackfillResume(g), newBackfillCancel(g), newBackfillFailures(g), newBackfillRetryFailed(g)),
 		newSync(g),
-		newCalendar(g),
-		newPush(g),
-		newSchedule(g),
-		newMessages(g),
-		newQuota(g),
-		newStore(g),
-		newConfig(g),
+		group("calendar", newCalendarList(g), newCalendarEvents(g), newCalendarExport(g), newCalendarSync(g)),
+		group("push", newPushList(g)),
+		group("schedule", newScheduleList(g), newScheduleNext(g), newScheduleRun(g), newSchedulePause(g), newScheduleResume(g)),
+		group("messages", newMessagesList(g), newMessagesGet(g), newMessagesExport(g)),
+		group("quota", newQuotaShow(g), newQuotaExplain(g), newQuotaPrices(g), newQuotaSet(g), newQuotaHistory(g)),
+		group("store", newStoreCheck(g), newStoreTakeQueues(g)),
+		group("config", newConfigCheck(g), newConfigShow(g)),
 		newVersion(g),
 	)
 	root.AddCommand(lab.Commands(lab.Root{
@@ -91,6 +74,8 @@ Ctrl-C and SIGTERM before the end are 130, but 0 for what runs until it is stopp
 		UntilStopped: untilStopped,
 	})...)
 	root.SetHelpCommand(newHelp(root))
+	root.InitDefaultHelpCmd()
+	explain(root, sections())
 	g.locate(root)
 	g.complete(root)
 	root.SetOut(out) // before completion is made, which keeps it

@@ -17,14 +17,6 @@ import (
 	"headroom/jobs"
 )
 
-func newSchedule(g *globals) *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "schedule",
-		Short:   "List, run and pause the schedules",
-		Example: "  headroom schedule list",
-	}, newScheduleList(g), newScheduleNext(g), newScheduleRun(g), newSchedulePause(g), newScheduleResume(g))
-}
-
 // scopeFlags adds the flags that say whose schedules are meant.
 func scopeFlags(cmd *cobra.Command) *jobs.ScheduleScope {
 	scope := &jobs.ScheduleScope{}
@@ -60,20 +52,8 @@ var scheduleTable = term.Table[control.ScheduleLine]{
 func newScheduleList(g *globals) *cobra.Command {
 	var scope *jobs.ScheduleScope
 	cmd := &cobra.Command{
-		Use:   "list [--account ADDRESS | --tenant NAME]",
-		Short: "List schedules with their next and last runs",
-		Long: `List the schedules, a line for all accounts whose settings are the same: the
-specification, whose settings these are, when the next run of any of the accounts
-is due, which slot (the moment that the specification names) ran last, the results of
-the accounts' last runs, for how long the oldest run that has not started has been
-due, how many slots never had a run, and what pauses the schedule. A result is the
-state of the work that the run asked for; nothing, if there was nothing to ask for;
-never, if there was no run yet. Moments are in the local time zone, with --json in UTC.
-
-Exit codes: 0 listed, 1 failed (no such account or tenant), 2 wrong usage or
-settings.`,
-		Example: "  headroom schedule list --account ann@example.com",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "list [--account ADDRESS | --tenant NAME]",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := c.Schedules(ctx, *scope)
@@ -151,17 +131,8 @@ func newScheduleNext(g *globals) *cobra.Command {
 	var account string
 	var n int
 	cmd := &cobra.Command{
-		Use:   "next [SCHEDULE] [--account ADDRESS] [-n N]",
-		Short: "Show when the next runs are due",
-		Long: `Show the next runs of a schedule, or of all schedules of an account. A slot is the
-moment that the specification names, here in its own time zone, so that a change of
-the clock shows. The run of an account is due some time after the slot, always the
-same for that account, within the spread; without --account the due time is the slot.
-Runs that make up for missed ones are not listed; see headroom schedule list.
-
-Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
-		Example: "  headroom schedule next calendar-sync --account ann@example.com -n 5",
-		Args:    arguments(cobra.MaximumNArgs(1)),
+		Use:  "next [SCHEDULE] [--account ADDRESS] [-n N]",
+		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var schedule jobs.Schedule
 			if len(args) > 0 {
@@ -193,16 +164,7 @@ Exit codes: 0 shown, 1 failed (no such account), 2 wrong usage or settings.`,
 
 func newScheduleRun(g *globals) *cobra.Command {
 	return newScheduleSteering(g, &cobra.Command{
-		Use:   "run SCHEDULE [--account ADDRESS | --tenant NAME]",
-		Short: "Run a schedule now",
-		Long: `Run a schedule now, whether it is paused or not, for an account, for a tenant's
-accounts or for all. A running scheduler starts the work within seconds; if it is
-under way already, once more after that. The slots stay as they are, so the next
-regular run comes when it would have come.
-
-Exit codes: 0 asked for, 1 failed (no such account or tenant, or there is nothing to
-ask for of the account), 2 wrong usage or settings.`,
-		Example: "  headroom schedule run reconciliation --account ann@example.com",
+		Use: "run SCHEDULE [--account ADDRESS | --tenant NAME]",
 	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
 		ran, err := c.RunSchedule(ctx, schedule, scope)
 		if ran.Account != "" {
@@ -214,15 +176,7 @@ ask for of the account), 2 wrong usage or settings.`,
 
 func newSchedulePause(g *globals) *cobra.Command {
 	return newScheduleSteering(g, &cobra.Command{
-		Use:   "pause SCHEDULE [--account ADDRESS | --tenant NAME]",
-		Short: "Keep a schedule from running",
-		Long: `Keep a schedule from running for an account, for a tenant's accounts or for all,
-until it is resumed for the same. The pause outlives restarts. Work that is under way
-goes on, and operators may ask for the work as before. Pausing twice is fine.
-
-Exit codes: 0 paused, 1 failed (no such account or tenant), 2 wrong usage or
-settings.`,
-		Example: "  headroom schedule pause reconciliation --tenant example.com",
+		Use: "pause SCHEDULE [--account ADDRESS | --tenant NAME]",
 	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
 		done, err := c.PauseSchedule(ctx, schedule, scope)
 		what := "was paused already:"
@@ -235,16 +189,7 @@ settings.`,
 
 func newScheduleResume(g *globals) *cobra.Command {
 	return newScheduleSteering(g, &cobra.Command{
-		Use:   "resume SCHEDULE [--account ADDRESS | --tenant NAME]",
-		Short: "Let a schedule run again",
-		Long: `End the pause of a schedule that was made for the same account, tenant, or for all.
-Other pauses of it stay, and are named. One run makes up for the slots that the pause
-left out, unless the settings say otherwise, and they are not counted as missed.
-Resuming twice is fine.
-
-Exit codes: 0 resumed, or it was not paused, 1 failed (no such account or tenant),
-2 wrong usage or settings.`,
-		Example: "  headroom schedule resume reconciliation --tenant example.com",
+		Use: "resume SCHEDULE [--account ADDRESS | --tenant NAME]",
 	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
 		done, err := c.ResumeSchedule(ctx, schedule, scope)
 		what := "was not paused:"

@@ -14,19 +14,16 @@ import (
 
 // A steeringVerb is a command that steers backfills.
 type steeringVerb struct {
-	verb, short, long string
-	do                func(*control.Control, context.Context, string) ([]control.Steered, error)
-	done              func(jobs.Job) string                                                              // what became of a job
-	all               func(*control.Control, context.Context, jobs.Selection) ([]control.Steered, error) // of many accounts; nil: only by name
+	verb string
+	do   func(*control.Control, context.Context, string) ([]control.Steered, error)
+	done func(jobs.Job) string                                                              // what became of a job
+	all  func(*control.Control, context.Context, jobs.Selection) ([]control.Steered, error) // of many accounts; nil: only by name
 }
 
 func newBackfillPause(g *globals) *cobra.Command {
 	return newSteering(g, steeringVerb{
-		verb: "pause", short: "Pause backfills",
-		long: `Pause a backfill, or all of an account's that can be paused. Calls to Google stop
-within five seconds; calls in flight are stored, and nothing is lost. Pausing twice is
-fine.`,
-		do: (*control.Control).Pause,
+		verb: "pause",
+		do:   (*control.Control).Pause,
 		done: func(j jobs.Job) string {
 			return restText(j, "paused", "pausing") + "; go on with: headroom backfill resume " + nameOf(j)
 		},
@@ -35,13 +32,8 @@ fine.`,
 
 func newBackfillResume(g *globals) *cobra.Command {
 	return newSteering(g, steeringVerb{
-		verb: "resume", short: "Resume backfills that are paused or blocked",
-		long: `Resume a backfill, or all of an account's that can be resumed: those that are
-paused, and those that are blocked, once the account has acted. They go on where
-they stopped. Resuming twice is fine. With --all those of all accounts are resumed.
-Backfills that wait for a fault to pass, or for a project to be put in order, need not
-be resumed.`,
-		do: (*control.Control).Resume, all: (*control.Control).ResumeAll,
+		verb: "resume",
+		do:   (*control.Control).Resume, all: (*control.Control).ResumeAll,
 		done: func(j jobs.Job) string {
 			return "resumed " + j.ID + "; follow it with: headroom backfill watch " + nameOf(j)
 		},
@@ -50,11 +42,8 @@ be resumed.`,
 
 func newBackfillCancel(g *globals) *cobra.Command {
 	return newSteering(g, steeringVerb{
-		verb: "cancel", short: "Cancel backfills",
-		long: `Cancel a backfill, or all of an account's that can be cancelled. Calls to Google
-stop within five seconds; what was stored stays. Starting it again is another run,
-which fetches only what is not stored yet. Cancelling twice is fine.`,
-		do: (*control.Control).Cancel,
+		verb: "cancel",
+		do:   (*control.Control).Cancel,
 		done: func(j jobs.Job) string {
 			return restText(j, "cancelled", "cancelling") + "; what was stored stays"
 		},
@@ -72,11 +61,8 @@ func restText(j jobs.Job, at, coming string) string {
 func newSteering(g *globals, s steeringVerb) *cobra.Command {
 	many := new(allFlags)
 	cmd := &cobra.Command{
-		Use:     s.verb + " BACKFILL|ACCOUNT",
-		Short:   s.short,
-		Long:    s.long + "\n\nExit codes: 0 done, or so already, 1 not possible or failed, 2 wrong usage or\nsettings.",
-		Example: "  headroom backfill " + s.verb + " ann@example.com",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  s.verb + " BACKFILL|ACCOUNT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen, err := many.selection()
 			if err != nil {
@@ -140,17 +126,7 @@ func newBackfillRetryFailed(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "retry-failed BACKFILL|ACCOUNT | --all",
 		Aliases: []string{"retry"},
-		Short:   "Try again the messages that a backfill gave up",
-		Long: `Try again the messages that a backfill, or all of an account's, gave up: all of
-them, or those that the flags choose. Nothing else is fetched or listed. An entry
-leaves the failure list when its message is stored. A backfill that has completed
-is queued again; for one that failed or was cancelled, start another run.
-
-Exit codes: 0 done, or there was nothing to retry, 1 not possible or failed, 2
-wrong usage or settings.`,
-		Example: `  headroom backfill retry-failed ann@example.com
-  headroom backfill retry-failed ann@example.com --reason backendError`,
-		Args: arguments(cobra.ExactArgs(1)),
+		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter()
 			if err != nil {

@@ -13,28 +13,10 @@ import (
 	"headroom/internal/term"
 )
 
-func newStore(g *globals) *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "store",
-		Short:   "Check and repair the store, and give it its queues",
-		Example: "  headroom store check",
-	}, newStoreCheck(g), newStoreTakeQueues(g))
-}
-
 func newStoreTakeQueues(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "take-queues",
-		Short: "Give this store the queues of another one that is gone",
-		Long: `Give the store of the settings the queues of the settings' Redis. They belong to the
-first store that used them, and no other store may use them while there are tasks in
-them: its workers would drop the tasks of jobs that they do not know. Use this when
-that store is gone. Its tasks are dropped; a store that is not gone loses nothing, and
-puts them on its queues again when it has some.
-
-Exit codes: 0 done, 1 failed, also when a process of the other store runs, 2 wrong
-usage or settings, 130 interrupted.`,
-		Example: "  headroom store take-queues",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "take-queues",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				if err := c.TakeQueues(ctx); err != nil {
@@ -50,23 +32,7 @@ usage or settings, 130 interrupted.`,
 func newStoreCheck(g *globals) *cobra.Command {
 	var repair bool
 	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Read all stored bodies and compare them with the rows",
-		Long: `Read all bodies of messages and attachments in the blob folder, and list those that
-are missing or differ from what was stored, and files that no row refers to. Processes
-may use the store meanwhile; files younger than an hour are not counted as without a
-row.
-
-With --repair, bodies that are lost are fetched again by backfills of their accounts,
-under the same quota as everything they fetch: follow them with headroom backfill
-watch. A message that Google no longer has ends as gone. Damaged files are moved to the
-folder damaged beside the other blobs, and files without a row are removed. Until its
-body is there again, a message is listed as one whose body is not stored.
-
-Exit codes: 0 nothing is wrong (with --repair: or all is repaired or being fetched),
-1 something is, or the check failed, 2 wrong usage or settings, 130 interrupted.`,
-		Example: `  headroom store check
-  headroom store check --repair --json`,
+		Use:  "check",
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {

@@ -22,18 +22,8 @@ type synced struct {
 func newSync(g *globals) *cobra.Command {
 	var watch bool
 	cmd := &cobra.Command{
-		Use:   "sync ACCOUNT",
-		Short: "Fetch now what has changed in a mailbox",
-		Long: `Fetch what has changed in a mailbox since its last sync: new messages, deletions
-and labels. A running scheduler asks for syncs by itself, every sync.interval and when
-a backfill ends; this command asks for one now, in lane sync, beside a backfill that
-may be under way. A backfill of the whole mailbox must have begun before. If a sync is
-under way already, another follows it.
-
-Exit codes: 0 asked for (with --watch: done), 1 failed, 2 wrong usage or settings,
-130 interrupted.`,
-		Example: "  headroom sync ann@example.com --watch",
-		Args:    arguments(cobra.ExactArgs(1)),
+		Use:  "sync ACCOUNT",
+		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				asked, err := c.StartSync(ctx, args[0])

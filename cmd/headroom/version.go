@@ -73,11 +73,8 @@ func (b build) print(out io.Writer, asJSON bool) error {
 
 func newVersion(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:     "version",
-		Short:   "Show version, commit and date of this binary",
-		Long:    "Show version, commit and date of this binary, and the Go that built it.\n\n" + exitCodes,
-		Example: "  headroom version --json",
-		Args:    arguments(cobra.NoArgs),
+		Use:  "version",
+		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return thisBuild().print(cmd.OutOrStdout(), g.json)
 		},

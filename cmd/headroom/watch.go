@@ -23,17 +23,7 @@ const (
 
 func newBackfillWatch(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "watch [BACKFILL|ACCOUNT...]",
-		Short: "Follow backfills until they have ended",
-		Long: `Follow some backfills, or those of some accounts, or all that are under way, until
-they have ended or are paused: with progress bars on a terminal, with a line for every
-change otherwise, with a JSON object for every change with --json. It shows how much
-is done, how long the rest takes, and what a backfill waits for. Only the store is
-read; the backfills go on when the watching stops.
-
-Exit codes: 0 all complete, 1 one failed, is blocked, paused or cancelled, 2 wrong
-usage or settings, 130 interrupted while one was still under way.`,
-		Example: "  headroom backfill watch ann@example.com",
+		Use: "watch [BACKFILL|ACCOUNT...]",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
 				all, err := watched(ctx, c, args)
