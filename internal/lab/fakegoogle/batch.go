@@ -2,6 +2,7 @@ package fakegoogle
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"mime/multipart"
 	"net/http"
@@ -77,7 +78,8 @@ func (s *Server) serveBatch(w http.ResponseWriter, r *http.Request, endpoint bat
 // for one part alone.
 func (s *Server) finishPart(part *batchPart, v visit) {
 	defer func() {
-		if p := recover(); p == http.ErrAbortHandler {
+		p := recover()
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			part.aborted = true
 		} else if p != nil {
 			panic(p)

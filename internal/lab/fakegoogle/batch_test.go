@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -75,7 +76,7 @@ func batch(t *testing.T, url, token string, calls ...inBatch) (answers map[strin
 	answers = map[string]answered{}
 	for parts := multipart.NewReader(bytes.NewReader(body), params["boundary"]); ; {
 		part, err := parts.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return answers, order
 		}
 		if err != nil {

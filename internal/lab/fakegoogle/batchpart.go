@@ -36,7 +36,7 @@ func readBatch(w http.ResponseWriter, r *http.Request, most int) ([]*batchPart, 
 	reader := multipart.NewReader(http.MaxBytesReader(w, r.Body, largestBatch), params["boundary"])
 	for {
 		p, err := reader.NextRawPart()
-		if err == io.EOF { // wrapped, it says that the last boundary is missing
+		if errors.Is(err, io.EOF) && errors.Unwrap(err) == nil { // wrapped, it says that the last boundary is missing
 			break
 		}
 		if err != nil {
@@ -81,7 +81,7 @@ func readPart(r *http.Request, p *multipart.Part) (*batchPart, error) {
 		}
 	}
 	own, err := lines.ReadMIMEHeader()
-	if err != nil && err != io.EOF { // a part may end with its request line
+	if err != nil && !errors.Is(err, io.EOF) { // a part may end with its request line
 		return nil, fmt.Errorf("headers: %w", err)
 	}
 	header := r.Header.Clone()

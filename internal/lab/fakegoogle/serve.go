@@ -35,7 +35,7 @@ type visit struct {
 	call  meter.Call
 	meter *meter.Meter
 	// answer makes the true answer.
-	answer func(odd fault.Quirk) wire.Reply
+	answer func(quirk fault.Quirk) wire.Reply
 	// delivery returns the whole messages, with their raw sizes, that go out with the
 	// true answer.
 	delivery func() map[string]int
@@ -78,7 +78,7 @@ func (s *Server) admit(r *http.Request) (visit, *wire.Reply) {
 		s.meter.Answered(v.Number, e.Code)
 		return refuse(e)
 	}
-	admitted := s.admitted(r, s.meter, c, v, func(odd fault.Quirk) wire.Reply { return op.Answer(r, box, odd) })
+	admitted := s.admitted(r, s.meter, c, v, func(quirk fault.Quirk) wire.Reply { return op.Answer(r, box, quirk) })
 	admitted.delivery = func() map[string]int { return op.Delivery(box) }
 	return admitted, nil
 }
@@ -96,14 +96,14 @@ func (s *Server) arrive(m *meter.Meter, c meter.Call) meter.Verdict {
 func (s *Server) admitted(r *http.Request, m *meter.Meter, c meter.Call, v meter.Verdict, answer func(fault.Quirk) wire.Reply) visit {
 	admitted := visit{
 		call: c, meter: m, delivery: func() map[string]int { return nil },
-		answer: func(odd fault.Quirk) (a wire.Reply) {
+		answer: func(quirk fault.Quirk) (a wire.Reply) {
 			defer func() {
 				if p := recover(); p != nil {
 					s.log.Error("serve a call", zap.String("method", c.Method), zap.String("id", c.Id), zap.String("calendar", c.Calendar), zap.Any("panic", p), zap.Stack("stack"))
 					a = wire.RenderError(r, wire.NewError(http.StatusInternalServerError, "global", "backendError", fmt.Sprintf("The fake broke on %s %q", c.Method, c.Id)))
 				}
 			}()
-			return answer(odd)
+			return answer(quirk)
 		},
 		done: func(status int) {
 			if status != 0 {
@@ -156,7 +156,7 @@ func (s *Server) admitCalendar(r *http.Request) (visit, *wire.Reply) {
 		s.calendarMeter.Answered(v.Number, e.Code)
 		return refuse(e)
 	}
-	return s.admitted(r, s.calendarMeter, c, v, func(odd fault.Quirk) wire.Reply { return op.Answer(r, d, odd) }), nil
+	return s.admitted(r, s.calendarMeter, c, v, func(quirk fault.Quirk) wire.Reply { return op.Answer(r, d, quirk) }), nil
 }
 
 // finish answers a call that was admitted, or does what its fault says. The error
@@ -165,28 +165,28 @@ func (s *Server) admitCalendar(r *http.Request) (visit, *wire.Reply) {
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo func(), err error) {
 	defer v.done(0)
 	undo = func() {}
-	var odd fault.Quirk
+	var quirk fault.Quirk
 	if v.fault != nil {
-		odd = v.fault.Quirk
+		quirk = v.fault.Quirk
 		if wait := v.fault.Wait(); wait > 0 {
 			v.meter.AskToWait(v.call.User, wait)
 		}
-		if v.fault.Apply(s.life, w, r, v.done, func() wire.Reply { return v.answer(odd) }) {
+		if v.fault.Apply(s.life, w, r, v.done, func() wire.Reply { return v.answer(quirk) }) {
 			return undo, nil
 		}
 	}
 	wire.Pause(s.life, s.opts.Latency, r.Context().Done())
-	answer := v.answer(odd)
+	answer := v.answer(quirk)
 	if answer.Status == http.StatusOK {
 		if sizes := v.delivery(); sizes != nil {
 			undo = v.meter.Delivered(v.call, sizes)
 		}
 	}
-	if odd.LengthOff == 0 || answer.Stream == nil { // a length can be wrong only where it is known
+	if quirk.LengthOff == 0 || answer.Stream == nil { // a length can be wrong only where it is known
 		answer.Compress(r)
 	}
 	v.done(answer.Status)
-	return undo, odd.Send(s.life, w, r, answer)
+	return undo, quirk.Send(s.life, w, r, answer)
 }
 
 // principal returns the mailbox of whoever is calling: the token's, or without

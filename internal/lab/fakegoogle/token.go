@@ -186,7 +186,7 @@ func assertionClaims(assertion string) (issuer, subject string, err error) {
 // applyTokenFault is applyFault with OAuth's form of errors.
 func (s *Server) applyTokenFault(w http.ResponseWriter, r *http.Request, f fault.Fault) bool {
 	if f.Reason == "" || f.Body != "" || f.HTML {
-		return f.Apply(s.life, w, r, func(int) {}, func() wire.Reply { return wire.Reply{Status: http.StatusOK, ContentType: wire.JsonType} })
+		return f.Apply(s.life, w, r, func(int) {}, func() wire.Reply { return wire.Reply{Status: http.StatusOK, ContentType: wire.JSONType} })
 	}
 	wire.Pause(s.life, time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
 	for name, value := range f.Headers {
@@ -212,6 +212,6 @@ func sendJSON(w http.ResponseWriter, status int, v any) {
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte("{}\n")
 	}
-	a := wire.Reply{Status: status, ContentType: wire.JsonType, Body: body}
+	a := wire.Reply{Status: status, ContentType: wire.JSONType, Body: body}
 	_ = a.Send(w)
 }

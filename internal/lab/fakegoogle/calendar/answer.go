@@ -55,12 +55,12 @@ func Refuse(v meter.Verdict, sayWindow bool) *wire.Error {
 }
 
 // Answer serves an operation.
-func (op Operation) Answer(r *http.Request, d *Account, odd fault.Quirk) wire.Reply {
-	answer, failure := op.serve(r, d, page.Request{Values: r.URL.Query(), Quirk: odd}.WithFirst(tokenEncoding))
+func (op Operation) Answer(r *http.Request, d *Account, quirk fault.Quirk) wire.Reply {
+	answer, failure := op.serve(r, d, page.Request{Values: r.URL.Query(), Quirk: quirk}.WithFirst(tokenEncoding))
 	if failure == nil && answer == nil {
 		return wire.Reply{Status: http.StatusNoContent}
 	}
-	return wire.Render(r, answer, failure, odd.Edit)
+	return wire.Render(r, answer, failure, quirk.Edit)
 }
 
 // serve answers an operation; nothing is answered 204.

@@ -11,7 +11,7 @@ import (
 	"headroom/internal/lab/fakegoogle/page"
 )
 
-// A diary is the calendars of one account and the list that names them. Its lock
+// An Account is the calendars of one account and the list that names them. Its lock
 // guards all of them.
 type Account struct {
 	email string
@@ -136,7 +136,7 @@ func (d *Account) find(id string) *Calendar {
 	return nil
 }
 
-// add makes a calendar. The caller holds the lock, or has the diary for itself.
+// add makes a calendar. The caller holds the lock, or has the account for itself.
 func (d *Account) add(info Info, zone *time.Location) *Calendar {
 	now := time.Now()
 	c := &Calendar{

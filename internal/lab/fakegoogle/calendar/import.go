@@ -188,7 +188,7 @@ func (i *importer) read(component *ical.Component) (Event, error) {
 			e.Created = at.Format(stampLayout)
 		}
 	}
-	i.people(p, &e)
+	i.guests(p, &e)
 	return e, i.times(component, &e)
 }
 
@@ -235,13 +235,13 @@ func (i *importer) times(component *ical.Component, e *Event) (err error) {
 		return nil
 	}
 	e.End = given
-	i.mendEnd(e, from)
+	i.fixEnd(e, from)
 	return nil
 }
 
-// mendEnd holds an end to what Google takes: of the kind of the start, and not
+// fixEnd holds an end to what Google takes: of the kind of the start, and not
 // before it.
-func (i *importer) mendEnd(e *Event, from time.Time) {
+func (i *importer) fixEnd(e *Event, from time.Time) {
 	zone := i.calendar.zone
 	to, err := e.End.moment(zone)
 	allDay := e.Start.Date != ""
@@ -300,8 +300,8 @@ func (i *importer) recurrence(component *ical.Component) []string {
 	return lines
 }
 
-// people reads the organizer and those who were invited.
-func (i *importer) people(p ical.Props, e *Event) {
+// guests reads the organizer and those who were invited.
+func (i *importer) guests(p ical.Props, e *Event) {
 	address := func(p *ical.Prop) string {
 		if len(p.Value) >= 7 && strings.EqualFold(p.Value[:7], "mailto:") {
 			return p.Value[7:]

@@ -76,6 +76,7 @@ type Channels struct {
 	sent, failed, dropped int64
 }
 
+// NewChannels makes a list without channels. Stop it.
 func NewChannels() *Channels {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Channels{

@@ -20,7 +20,7 @@ import (
 //
 // What happens: first DelayMS passes. Then one of: Hang, Close, Truncate, or an
 // answer made of Status, Reason, Message, Body and HTML; or the true answer with an
-// [Oddity]. A fault that has none of them only delays.
+// [Quirk]. A fault that has none of them only delays.
 type Fault struct {
 	User    string `json:"user,omitempty"`
 	Project string `json:"project,omitempty"`
@@ -106,12 +106,12 @@ func (f Fault) Validate() error {
 		problems = append(problems, errors.New("retry_as must be text, seconds or date"))
 	}
 	if n := count(f.Close, f.Truncate, f.Hang, f.answers(), f.Quirk.any()); n > 1 {
-		problems = append(problems, errors.New("choose one of close, truncate, hang, an answer and the true one made odd"))
+		problems = append(problems, errors.New("choose one of close, truncate, hang, an answer and the true one with a quirk"))
 	} else if n == 0 && f.DelayMS == 0 {
-		problems = append(problems, errors.New("nothing to do: give a status, reason, body, delay_ms, close, truncate, hang or an oddity"))
+		problems = append(problems, errors.New("nothing to do: give a status, reason, body, delay_ms, close, truncate, hang or a quirk"))
 	}
 	if f.Method == MethodToken && f.Quirk.any() {
-		problems = append(problems, errors.New("the token endpoint has no oddities"))
+		problems = append(problems, errors.New("the token endpoint has no quirks"))
 	}
 	problems = append(problems, f.Quirk.validate())
 	if f.Reason != "" && f.Status == 0 && f.Body == "" && f.Method != MethodToken {
@@ -149,7 +149,7 @@ func (f Fault) during(age time.Duration) bool {
 	return age >= 0 && (f.ForMS == 0 || age < time.Duration(f.ForMS)*time.Millisecond)
 }
 
-// due reports whether the fault strikes the n-th call that fits it.
+// due reports whether the fault applies to the n-th call that fits it.
 func (f Fault) due(n int) bool {
 	if f.Nth > 0 {
 		return n == f.Nth
@@ -169,24 +169,25 @@ type List struct {
 func (l *List) Match(c meter.Call) (Fault, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var struck *State
+	var chosen *State
 	for _, s := range l.states {
 		if !s.fits(c) || !s.during(time.Since(s.added)) {
 			continue
 		}
 		s.Seen++
-		if struck == nil && s.due(s.Seen) {
-			struck = s
+		if chosen == nil && s.due(s.Seen) {
+			chosen = s
 		}
 	}
-	if struck == nil {
+	if chosen == nil {
 		return Fault{}, false
 	}
-	struck.Applied++
+	chosen.Applied++
 	l.total++
-	return struck.Fault, true
+	return chosen.Fault, true
 }
 
+// Applied counts the calls that faults changed.
 func (l *List) Applied() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

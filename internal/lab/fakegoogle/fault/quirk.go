@@ -12,11 +12,11 @@ import (
 // names is as Google sometimes is, and is no error. The zero value changes
 // nothing.
 //
-// Lists are messages.list, threads.list and history.list. An odd page loses
-// nothing: what it does not name, the page after it does. Fields of any answer may be
+// Lists are messages.list, threads.list and history.list. A page with a quirk
+// loses nothing: what it does not name, the page after it does. Fields of any answer may be
 // set to another value, or left out.
 type Quirk struct {
-	// Page is what is odd about a page of a list: [PageEmpty], [PageBare],
+	// Page is the quirk of a page of a list: [PageEmpty], [PageBare],
 	// [PageTwice] or [PageOverlap].
 	Page string `json:"page,omitempty"`
 	// PageItems is the most that a page of a list holds, however much is asked for.
@@ -38,7 +38,7 @@ type Quirk struct {
 	wire.Edit
 }
 
-// The oddities of a page.
+// The quirks of a page.
 const (
 	PageEmpty   = "empty"   // it names nothing, and the next page begins where it did
 	PageBare    = "bare"    // the same, and it has no field but nextPageToken
@@ -46,7 +46,7 @@ const (
 	PageOverlap = "overlap" // the next page begins with its last item
 )
 
-// The oddities of a page token.
+// The quirks of a page token.
 const (
 	NextSame  = "same"  // the token that was asked with: this page again
 	NextFirst = "first" // one of the first page, always the same
@@ -57,7 +57,7 @@ const (
 
 func (o Quirk) any() bool { return !reflect.ValueOf(o).IsZero() }
 
-// validate reports what makes an oddity meaningless.
+// validate reports what makes a quirk meaningless.
 func (o Quirk) validate() error {
 	var problems []error
 	if !slices.Contains([]string{"", PageEmpty, PageBare, PageTwice, PageOverlap}, o.Page) {

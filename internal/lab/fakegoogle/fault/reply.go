@@ -22,7 +22,7 @@ func faultReply(r *http.Request, f Fault) wire.Reply {
 			a.Body = []byte(f.Body)
 		}
 	case f.Body != "":
-		a = wire.Reply{Status: cmp.Or(f.Status, http.StatusOK), ContentType: wire.JsonType, Body: []byte(f.Body)}
+		a = wire.Reply{Status: cmp.Or(f.Status, http.StatusOK), ContentType: wire.JSONType, Body: []byte(f.Body)}
 	default:
 		e, _ := faultError(f)
 		a = wire.RenderError(r, e)

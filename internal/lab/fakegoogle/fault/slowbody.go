@@ -13,26 +13,26 @@ import (
 // errLength says that a body was not as long as its header told.
 var errLength = errors.New("the length told is not that of the body")
 
-// Send sends an answer at the pace, and with the length, that the oddity says.
-func (odd Quirk) Send(life context.Context, w http.ResponseWriter, r *http.Request, a wire.Reply) error {
-	if odd.LengthOff != 0 {
-		length := max(a.Length()+odd.LengthOff, 0)
+// Send sends an answer at the pace, and with the length, that the quirk asks for.
+func (quirk Quirk) Send(life context.Context, w http.ResponseWriter, r *http.Request, a wire.Reply) error {
+	if quirk.LengthOff != 0 {
+		length := max(a.Length()+quirk.LengthOff, 0)
 		a.Header = wire.WithHeader(a.Header, "Content-Length", strconv.Itoa(length))
 	}
 	a.WriteHead(w)
 	var err error
-	if odd.BytesPerSecond > 0 {
-		err = a.WriteBody(&slowBody{life: life, w: w, gone: r.Context().Done(), perSecond: odd.BytesPerSecond})
+	if quirk.BytesPerSecond > 0 {
+		err = a.WriteBody(&slowBody{life: life, w: w, gone: r.Context().Done(), perSecond: quirk.BytesPerSecond})
 	} else {
 		err = a.WriteBody(w)
 	}
-	if err == nil && odd.LengthOff != 0 {
+	if err == nil && quirk.LengthOff != 0 {
 		err = errLength
 	}
 	return err
 }
 
-// slowStep is how long a [trickle] gathers bytes where there is more than one.
+// slowStep is how long a [slowBody] gathers bytes where there is more than one.
 const slowStep = 50 * time.Millisecond
 
 // A slowBody passes bytes on at a pace.

@@ -12,7 +12,7 @@ import (
 
 // Answer serves an operation. The error of a mailbox that is not the caller's, or
 // of a body that is too large, is part of the reply.
-func (op Operation) Answer(r *http.Request, box *Mailbox, odd fault.Quirk) wire.Reply {
+func (op Operation) Answer(r *http.Request, box *Mailbox, quirk fault.Quirk) wire.Reply {
 	if op.UserID != "me" && wire.AddressKey(op.UserID) != wire.AddressKey(box.email) {
 		return wire.RenderError(r, wire.DelegationDenied(box.email))
 	}
@@ -20,8 +20,8 @@ func (op Operation) Answer(r *http.Request, box *Mailbox, odd fault.Quirk) wire.
 	if err != nil {
 		return wire.RenderError(r, wire.BadRequest(err.Error()))
 	}
-	answer, failure := op.serve(box, page.Request{Values: r.URL.Query(), Quirk: odd, Body: body, Kind: r.Header.Get("Content-Type")}.WithFirst(tokenEncoding))
-	return wire.Render(r, answer, failure, odd.Edit)
+	answer, failure := op.serve(box, page.Request{Values: r.URL.Query(), Quirk: quirk, Body: body, Kind: r.Header.Get("Content-Type")}.WithFirst(tokenEncoding))
+	return wire.Render(r, answer, failure, quirk.Edit)
 }
 
 // Refuse is the answer to a call that the meter refused. No shape has a

@@ -61,6 +61,7 @@ type MessageInfo struct {
 	Labels []string `json:"labels"` // sorted
 }
 
+// NewMailbox makes an empty mailbox, whose watches publish through p.
 func NewMailbox(email string, p *Publisher) *Mailbox {
 	m := &Mailbox{
 		email: email, byID: map[string]*message{}, threads: map[string]string{},

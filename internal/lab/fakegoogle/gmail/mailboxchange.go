@@ -68,6 +68,7 @@ type MailboxChanged struct {
 // how many messages come and go.
 const mostMade = 1 << 30
 
+// Validate reports what is wrong with the change.
 func (c MailboxChange) Validate() error {
 	if c.Churn < 0 || c.Churn > mostMade/1000 {
 		return fmt.Errorf("churn %d is not from 0 to %d", c.Churn, mostMade/1000)

@@ -73,6 +73,8 @@ type Publisher struct {
 	waiting int
 }
 
+// NewPublisher makes a publisher that works until life ends. token signs what comes
+// with each push.
 func NewPublisher(life context.Context, token func(Push) (string, error)) *Publisher {
 	return &Publisher{
 		life: life, token: token, slots: make(chan struct{}, pushesAtOnce), serial: 7_000_000_000,
@@ -101,6 +103,7 @@ func (p *Publisher) Pushed() PushCounts {
 	return p.counts
 }
 
+// Settings say where notices go.
 func (p *Publisher) Settings() Push {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // A searcher is what the meaning of a query depends on besides its text.
 type searcher struct {
 	zone         *time.Location // of dates
-	looseSeconds bool           // see [Habits]
+	looseSeconds bool           // see [Profile]
 	now          time.Time
 }
 

@@ -60,6 +60,7 @@ type CalendarCounter struct {
 	byID map[[2]string]*CalendarCalls
 }
 
+// Note counts a call.
 func (c *CalendarCounter) Note(of Call, refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,6 +79,7 @@ func (c *CalendarCounter) Note(of Call, refused bool) {
 	}
 }
 
+// All returns the counts, sorted by account and calendar.
 func (c *CalendarCounter) All() []CalendarCalls {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -99,6 +99,7 @@ type Verdict struct {
 	Release     func()
 }
 
+// New makes a meter that has seen no call.
 func New(set Settings) (*Meter, error) {
 	if _, err := newLimiter(set.Algorithm, 1, time.Minute, time.Time{}, 0); err != nil {
 		return nil, err

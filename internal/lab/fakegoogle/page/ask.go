@@ -10,7 +10,7 @@ import (
 	"headroom/internal/lab/fakegoogle/wire"
 )
 
-// An Request is what a call asks for: its parameters, and what shall be odd about
+// A Request is what a call asks for: its parameters, and the quirk that a fault gives
 // the answer.
 type Request struct {
 	url.Values
@@ -19,6 +19,7 @@ type Request struct {
 	Kind  string // of the body: its Content-Type
 }
 
+// Bool reads a parameter that is true or false; false where it is missing.
 func Bool(q url.Values, name string) (bool, *wire.Error) {
 	switch q.Get(name) {
 	case "", "false", "0":

@@ -23,6 +23,7 @@ type Edit struct {
 
 func (e Edit) any() bool { return len(e.Set) > 0 || len(e.Unset) > 0 }
 
+// Validate reports what makes an edit meaningless.
 func (e Edit) Validate() error {
 	var problems []error
 	for path, value := range e.Set {

@@ -56,6 +56,7 @@ func StatusName(code int) string {
 	}
 }
 
+// BadRequest is the answer to a request that cannot be served as it is.
 func BadRequest(message string) *Error {
 	return NewError(http.StatusBadRequest, "global", "invalidArgument", message)
 }
@@ -64,10 +65,12 @@ func invalidParameter(message string) *Error {
 	return NewError(http.StatusBadRequest, "global", "invalidParameter", message)
 }
 
+// NotFound is the answer to a call for what is not there.
 func NotFound() *Error {
 	return NewError(http.StatusNotFound, "global", "notFound", "Requested entity was not found.")
 }
 
+// InvalidCredentials is the answer to a call of nobody that is known.
 func InvalidCredentials() *Error {
 	e := NewError(http.StatusUnauthorized, "global", "authError", "Invalid Credentials")
 	e.Errors[0].Location, e.Errors[0].LocationType = "Authorization", "header"
@@ -80,7 +83,7 @@ func DelegationDenied(user string) *Error {
 	return NewError(http.StatusForbidden, "global", "forbidden", "Delegation denied for "+user)
 }
 
-// namedErrors are the answers that a fault can script by reason alone. Messages
+// NamedError returns the answer that a fault can script by reason alone. Messages
 // are Google's where its documentation or a capture has them.
 func NamedError(reason string) (*Error, bool) {
 	usage := func(code int, message string) *Error { return NewError(code, "usageLimits", reason, message) }

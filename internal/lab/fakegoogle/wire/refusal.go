@@ -11,8 +11,10 @@ import (
 // the captures that the answers come from.
 const ProjectNumber = "000000000000"
 
+// ErrorInfoType is the type of an [ErrorInfo].
 const ErrorInfoType = "type.googleapis.com/google.rpc.ErrorInfo"
 
+// An ErrorInfo is the detail of an error that programs read.
 type ErrorInfo struct {
 	Type     string            `json:"@type"`
 	Reason   string            `json:"reason"`
@@ -69,6 +71,7 @@ func UnitsError(perUser bool, limit int64, window time.Time) *Error {
 	return e
 }
 
+// The services, as refusals name them.
 const (
 	gmailService    = "gmail.googleapis.com"
 	CalendarService = "calendar-json.googleapis.com"
@@ -82,6 +85,7 @@ func QuotaError(of, limit, service string) *Error {
 		of, limit, service, ProjectNumber))
 }
 
+// TooManyConcurrent is the refusal of one call more than may be in flight.
 func TooManyConcurrent() *Error {
 	return NewError(http.StatusTooManyRequests, "global", "rateLimitExceeded", "Too many concurrent requests for user.")
 }

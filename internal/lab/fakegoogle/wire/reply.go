@@ -28,14 +28,15 @@ type Reply struct {
 // NoContent is the answer of a method that has none.
 type NoContent struct{}
 
-func (NoContent) reply() Reply { return Reply{Status: http.StatusNoContent, ContentType: JsonType} }
+func (NoContent) reply() Reply { return Reply{Status: http.StatusNoContent, ContentType: JSONType} }
 
-const JsonType = "application/json; charset=UTF-8"
+// JSONType is the content type of Google's JSON.
+const JSONType = "application/json; charset=UTF-8"
 
 // Render makes the reply to an API request from what its handler returned,
 // under the query parameters that every method takes: fields, prettyPrint, alt. What
-// is odd about it comes last.
-func Render(r *http.Request, answer any, failure *Error, odd Edit) Reply {
+// an [Edit] changes comes last.
+func Render(r *http.Request, answer any, failure *Error, edit Edit) Reply {
 	q := r.URL.Query()
 	s, isStreamed := answer.(Streamed)
 	if isStreamed {
@@ -64,25 +65,26 @@ func Render(r *http.Request, answer any, failure *Error, odd Edit) Reply {
 	if err == nil && selection != nil {
 		body, err = selection.apply(body)
 	}
-	if err == nil && odd.any() {
-		body, err = odd.apply(body)
+	if err == nil && edit.any() {
+		body, err = edit.apply(body)
 	}
 	if err != nil {
 		return RenderError(r, NewError(http.StatusInternalServerError, "global", "backendError", err.Error()))
 	}
-	a := Reply{Status: http.StatusOK, ContentType: JsonType, Body: pretty(r, body)}
+	a := Reply{Status: http.StatusOK, ContentType: JSONType, Body: pretty(r, body)}
 	if before, after, ok := bytes.Cut(a.Body, []byte(StreamMark)); isStreamed && ok { // the mask may have left it out
 		a.Body, a.after, a.Stream = before, after, &s.Stream
 	}
 	return a
 }
 
+// RenderError makes the reply of an error.
 func RenderError(r *http.Request, e *Error) Reply {
 	body, err := EncodeJSON(map[string]*Error{"error": e})
 	if err != nil {
 		body = []byte(`{"error":{"code":500}}`)
 	}
-	return Reply{Status: e.Code, ContentType: JsonType, Body: pretty(r, body)}
+	return Reply{Status: e.Code, ContentType: JSONType, Body: pretty(r, body)}
 }
 
 // pretty indents unless asked not to, as Google does.
@@ -150,6 +152,7 @@ func (a *Reply) Send(w http.ResponseWriter) error {
 	return a.WriteBody(w)
 }
 
+// WriteBody writes the body, compressed where Compress said so.
 func (a *Reply) WriteBody(w io.Writer) error {
 	if !a.gzipped {
 		return a.writePlain(w)
@@ -174,6 +177,7 @@ func (a *Reply) writePlain(w io.Writer) error {
 	return err
 }
 
+// WriteHead writes status and header.
 func (a *Reply) WriteHead(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", a.ContentType)

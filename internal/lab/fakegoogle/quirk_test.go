@@ -19,8 +19,8 @@ import (
 
 const messagesList = "gmail.users.messages.list"
 
-// oddly puts an oddity in force for the n-th listing and so many after it.
-func oddly(t *testing.T, server *fakegoogle.Server, from, count int, odd fault.Quirk) {
+// quirky puts a quirk in force for the n-th listing and so many after it.
+func quirky(t *testing.T, server *fakegoogle.Server, from, count int, odd fault.Quirk) {
 	t.Helper()
 	addFault(t, server, fault.Fault{Method: messagesList, From: from, Count: count, Quirk: odd})
 }
@@ -68,7 +68,7 @@ func TestOddPagesLoseNothing(t *testing.T) {
 		{"pages that overlap", 1, 0, fault.Quirk{Page: fault.PageOverlap}, "[10 10 7]"},
 	} {
 		server.ClearFaults()
-		oddly(t, server, test.from, test.count, test.odd)
+		quirky(t, server, test.from, test.count, test.odd)
 		sizes, got, tokens := crawl(t, users, 10)
 		if fmt.Sprint(sizes) != test.sizes {
 			t.Errorf("%s: pages of %v, want %s", test.name, sizes, test.sizes)
@@ -106,7 +106,7 @@ func TestOddPageTokens(t *testing.T) {
 		{"an end too early", fault.NextNone, 2, "[10 10]", 1},
 	} {
 		server.ClearFaults()
-		oddly(t, server, test.from, 0, fault.Quirk{NextPage: test.next})
+		quirky(t, server, test.from, 0, fault.Quirk{NextPage: test.next})
 		sizes, _, tokens := crawl(t, users, 7)
 		slices.Sort(tokens)
 		if different := len(slices.Compact(tokens)); fmt.Sprint(sizes) != test.sizes || different != test.different {
@@ -114,13 +114,13 @@ func TestOddPageTokens(t *testing.T) {
 		}
 	}
 	server.ClearFaults()
-	oddly(t, server, 3, 1, fault.Quirk{NextPage: fault.NextFirst})
+	quirky(t, server, 3, 1, fault.Quirk{NextPage: fault.NextFirst})
 	sizes, _, tokens := crawl(t, users, 10)
 	if fmt.Sprint(sizes) != "[10 10 5 10 10 5]" || tokens[0] != tokens[3] || tokens[0] != truth[0] {
 		t.Errorf("one cycle: pages of %v, tokens %v", sizes, tokens)
 	}
 	server.ClearFaults()
-	oddly(t, server, 1, 1, fault.Quirk{NextPage: fault.NextDead})
+	quirky(t, server, 1, 1, fault.Quirk{NextPage: fault.NextDead})
 	list, err := users.Messages.List("me").Do()
 	if err != nil || list.NextPageToken == "" {
 		t.Fatalf("list = %v, %v", list, err)
@@ -203,7 +203,7 @@ func TestCountsThatLie(t *testing.T) {
 		t.Errorf("label = %+v, %v; want no message", label, err)
 	}
 	server.ClearFaults()
-	oddly(t, server, 0, 0, fault.Quirk{Page: fault.PageBare})
+	quirky(t, server, 0, 0, fault.Quirk{Page: fault.PageBare})
 	bare := do(t, "GET", url+"/gmail/v1/users/me/messages", "", 200)
 	if got := decode[map[string]any](t, bare); len(got) != 1 || got["nextPageToken"] == "" {
 		t.Errorf("bare page = %s, want a token alone", bare)
@@ -291,7 +291,7 @@ func TestOdditiesByHTTP(t *testing.T) {
 	want := fault.Quirk{Page: "empty", NextPage: "fresh", Estimate: new(201)}
 	a, _ := json.Marshal(server.Faults()[0].Quirk)
 	if b, _ := json.Marshal(want); string(a) != string(b) {
-		t.Errorf("oddity = %s, want %s", a, b)
+		t.Errorf("quirk = %s, want %s", a, b)
 	}
 	for _, bad := range []string{
 		`{"page":"purple"}`, `{"next_page":"purple"}`, `{"page_items":-1}`, `{"estimate":-1}`,
