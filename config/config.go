@@ -11,6 +11,9 @@ import (
 	"maps"
 	"path/filepath"
 	"time"
+
+	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // Config is all settings. The zero value is not valid; start from [Default] or
@@ -45,7 +48,7 @@ type Project struct {
 	Limits      map[string]Limits `yaml:"limits"`      // by price list
 	Costs       map[string]Costs  `yaml:"costs"`       // by price list
 	Budget      map[string]Budget `yaml:"budget"`      // by price list
-	Mode        string            `yaml:"mode"`        // of the lanes, one of [Modes]
+	Mode        quota.Mode        `yaml:"mode"`        // of the lanes
 	Lanes       Lanes             `yaml:"lanes"`
 }
 
@@ -60,21 +63,15 @@ type Costs map[string]Cost
 
 // Budget bounds what is spent in a day of Google's, in units of a price list.
 type Budget struct {
-	DailyUnits *int64   `yaml:"daily_units"` // 0: no budget; nil: above what Google bills, if the list says
-	Hard       bool     `yaml:"hard"`        // binds interactive calls too
-	AtEnd      string   `yaml:"at_end"`      // one of [AtEnds]; "": pause
-	Ahead      *float64 `yaml:"ahead"`       // share by which backfills may be ahead of an even spending; nil: DefaultAhead
+	DailyUnits *int64      `yaml:"daily_units"` // 0: no budget; nil: above what Google bills, if the list says
+	Hard       bool        `yaml:"hard"`        // binds interactive calls too
+	AtEnd      price.AtEnd `yaml:"at_end"`      // "": pause
+	Ahead      *float64    `yaml:"ahead"`       // share by which backfills may be ahead of an even spending; nil: DefaultAhead
 }
-
-// AtEnds lists the values of [Budget.AtEnd].
-var AtEnds = []string{"pause", "alert", "go_on"}
 
 // DefaultAhead is the share of a day's budget by which backfills may be ahead of
 // spending it evenly.
 const DefaultAhead = 0.25
-
-// Modes lists the values of [Project.Mode].
-var Modes = []string{"default", "guaranteed", "adaptive"}
 
 // Lanes holds the settings that replace those of the mode, for each lane.
 type Lanes struct {
@@ -195,7 +192,7 @@ func (c *Config) complete() {
 			p.Prices = append([]string(nil), DefaultPrices...)
 		}
 		if p.Mode == "" {
-			p.Mode = Modes[0]
+			p.Mode = quota.ModeDefault
 		}
 		c.Google.Projects[name] = p
 	}

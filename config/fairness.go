@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"headroom/jobs"
 )
 
 // Fairness sets how backfills share a project's quota.
@@ -25,11 +27,8 @@ type Class struct {
 // Tenant is a customer. Its accounts share the tenant's part of the quota.
 type Tenant struct {
 	Weight float64 `yaml:"weight"` // of its share among the tenants of a class that have work; 0: 1
-	Class  string  `yaml:"class"`  // of its accounts without a class of their own; "": DefaultClass
+	Class  string  `yaml:"class"`  // of its accounts without a class of their own; "": [jobs.DefaultClass]
 }
-
-// DefaultClass is the class of accounts for which no other is set.
-const DefaultClass = "default"
 
 // groupName matches the name of a tenant or class.
 var groupName = regexp.MustCompile(`^[^\s,=]{1,128}$`)
@@ -37,7 +36,7 @@ var groupName = regexp.MustCompile(`^[^\s,=]{1,128}$`)
 // HasClass reports whether a class exists.
 func (f Fairness) HasClass(name string) bool {
 	_, ok := f.Classes[name]
-	return ok || name == DefaultClass
+	return ok || name == jobs.DefaultClass
 }
 
 // ValidGroup reports whether a name is valid for a tenant or class.

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"headroom/internal/cronspec"
+	"headroom/jobs"
 )
 
-// Schedules sets when recurring work runs, by the names of [ScheduleNames].
+// Schedules sets when recurring work runs, by the names of [jobs.Schedules].
 type Schedules map[string]Schedule
 
 // Schedule is one schedule. [Config.Schedule] fills in what it leaves out.
@@ -35,6 +36,11 @@ type TenantSchedule struct {
 	Pause   *bool          `yaml:"pause"`
 }
 
+// own is what the schedule itself says.
+func (s Schedule) own() TenantSchedule {
+	return TenantSchedule{Spec: s.Spec, Zone: s.Zone, Spread: s.Spread, CatchUp: s.CatchUp, Pause: s.Pause}
+}
+
 // AccountSchedule is what differs for an account.
 type AccountSchedule TenantSchedule
 
@@ -45,49 +51,46 @@ const NoSchedule = "none"
 // scheduler ran.
 var CatchUps = []string{"one", "none"}
 
-// ScheduleNames lists the schedules.
-var ScheduleNames = []string{"mail-sync", "calendar-sync", "watch-renewal", "reconciliation"}
-
 // defaultSpecs lacks mail-sync, which follows [Sync], and watch-renewal, which runs
 // only with push.
-var defaultSpecs = map[string]string{"calendar-sync": "@every 15m", "reconciliation": "@every 168h"}
+var defaultSpecs = map[jobs.Schedule]string{jobs.ScheduleCalendar: "@every 15m", jobs.ScheduleReconcile: "@every 168h"}
 
 const renewalSpec = "@every 1h"
 
 // Schedule returns a schedule as it applies to an account. The account's settings take
 // precedence over its tenant's, then over those for all, then over the defaults.
-func (c Config) Schedule(name, tenant, account string) TenantSchedule {
-	all := c.Schedules[name]
+func (c Config) Schedule(name jobs.Schedule, tenant, account string) TenantSchedule {
+	all := c.Schedules[string(name)]
 	return TenantSchedule(all.Accounts[account]).
 		over(all.Tenants[tenant]).
-		over(TenantSchedule{all.Spec, all.Zone, all.Spread, all.CatchUp, all.Pause}).
+		over(all.own()).
 		over(TenantSchedule{Spec: c.defaultSpec(name), Zone: "UTC", CatchUp: CatchUps[0], Pause: new(false)})
 }
 
 // ScheduleSource returns whose settings apply to a schedule of an account: those of the
 // "account", of its "tenant", of "all", or the "defaults".
-func (c Config) ScheduleSource(name, tenant, account string) string {
-	all, named := c.Schedules[name]
+func (c Config) ScheduleSource(name jobs.Schedule, tenant, account string) string {
+	all, named := c.Schedules[string(name)]
 	if _, ok := all.Accounts[account]; ok {
 		return "account"
 	}
 	if _, ok := all.Tenants[tenant]; ok {
 		return "tenant"
 	}
-	if named && (all.Spec != "" || all.Zone != "" || all.Spread != nil || all.CatchUp != "" || all.Pause != nil) {
+	if named && all.own() != (TenantSchedule{}) {
 		return "all"
 	}
 	return "defaults"
 }
 
-func (c Config) defaultSpec(name string) string {
+func (c Config) defaultSpec(name jobs.Schedule) string {
 	if spec, ok := defaultSpecs[name]; ok {
 		return spec
 	}
 	switch {
-	case name == "watch-renewal" && (c.Push.Gmail.On() || c.Push.Calendar.On()):
+	case name == jobs.ScheduleWatches && (c.Push.Gmail.On() || c.Push.Calendar.On()):
 		return renewalSpec
-	case name == "mail-sync" && c.Sync.Interval > 0:
+	case name == jobs.ScheduleMail && c.Sync.Interval > 0:
 		return "@every " + c.Sync.Interval.String()
 	}
 	return NoSchedule
@@ -103,8 +106,8 @@ func (t TenantSchedule) over(wider TenantSchedule) TenantSchedule {
 func (s Schedules) validate(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		all, key := s[name], "schedules."+name
-		p.check(slices.Contains(ScheduleNames, name), key, "must be one of %s", strings.Join(ScheduleNames, ", "))
-		TenantSchedule{all.Spec, all.Zone, all.Spread, all.CatchUp, all.Pause}.validate(p, key)
+		p.check(slices.Contains(jobs.Schedules, jobs.Schedule(name)), key, "must be one of %s", joined(jobs.Schedules))
+		all.own().validate(p, key)
 		for _, tenant := range slices.Sorted(maps.Keys(all.Tenants)) {
 			p.check(ValidGroup(tenant), key+".tenants."+tenant, "the name must have 1 to 128 characters that can be seen, no space, comma or =")
 			all.Tenants[tenant].validate(p, key+".tenants."+tenant)
@@ -127,7 +130,7 @@ func (t TenantSchedule) validate(p *problems, key string) {
 	}
 	p.check(t.Spread == nil || *t.Spread >= 0, key+".spread", "must not be negative (0: everybody at once)")
 	if t.CatchUp != "" {
-		p.oneOf(key+".catch_up", t.CatchUp, CatchUps...)
+		oneOf(p, key+".catch_up", t.CatchUp, CatchUps...)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headroom/config"
+	"headroom/jobs"
 )
 
 func TestSchedulesOfAllOfATenantAndOfAnAccount(t *testing.T) {
@@ -46,7 +47,7 @@ schedules:
 		{"reconciliation", "other", "x@example.net", config.TenantSchedule{Spec: "@monthly", Zone: "UTC", CatchUp: "one", Pause: new(false)}},
 		{"watch-renewal", "other", "x@example.net", config.TenantSchedule{Spec: "none", Zone: "UTC", CatchUp: "one", Pause: new(false)}},
 	} {
-		if diff := cmp.Diff(tc.want, got.Schedule(tc.name, tc.tenant, tc.account)); diff != "" {
+		if diff := cmp.Diff(tc.want, got.Schedule(jobs.Schedule(tc.name), tc.tenant, tc.account)); diff != "" {
 			t.Errorf("%s of %s (-want +got):\n%s", tc.name, tc.account, diff)
 		}
 	}

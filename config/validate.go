@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net"
 	"net/url"
 	"regexp"
@@ -14,6 +13,9 @@ import (
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"headroom/quota"
+	"headroom/quota/price"
 )
 
 // problems collects errors.
@@ -46,14 +48,22 @@ func (c Config) Validate() error {
 		"web.hosts", "must be names such as headroom.example.com, without port or pattern, not %q", urls(c.Web.Hosts))
 	p.check(c.Metrics.Listen == "" || validAddress(c.Metrics.Listen), "metrics.listen",
 		"must be host:port, such as 127.0.0.1:9090, or empty not to listen, not %q", URL(c.Metrics.Listen))
-	p.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	p.oneOf("log.format", c.Log.Format, "auto", "console", "json")
+	oneOf(&p, "log.level", c.Log.Level, "debug", "info", "warn", "error")
+	oneOf(&p, "log.format", c.Log.Format, "auto", "console", "json")
 	p.check(c.Scale >= 1 && c.Scale <= 1000, "scale", "must be from 1 to 1000, not %d", c.Scale)
 	return errors.Join(p...)
 }
 
-func (p *problems) oneOf(key, value string, allowed ...string) {
-	p.check(slices.Contains(allowed, value), key, "must be one of %s, not %q", strings.Join(allowed, ", "), value)
+func oneOf[T ~string](p *problems, key string, value T, allowed ...T) {
+	p.check(slices.Contains(allowed, value), key, "must be one of %s, not %q", joined(allowed), value)
+}
+
+func joined[T ~string](names []T) string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = string(name)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // projectName matches names that fit into the ledger's keys and a command line,
@@ -86,22 +96,19 @@ func (pr Project) validate(p *problems, key string) {
 		l := pr.Limits[list]
 		k := key + ".limits." + list
 		p.check(slices.Contains(pr.Prices, list), k, "is not among the project's prices (%s)", strings.Join(pr.Prices, ", "))
-		p.check(l.UserMinute >= 0 && l.UserMinute <= maxUnits, k+".user_minute", "must be a number of units, or 0 for the list's own")
-		p.check(l.ProjectMinute >= 0 && l.ProjectMinute <= maxUnits, k+".project_minute", "must be a number of units, or 0 for the list's own")
+		p.check(l.UserMinute >= 0 && l.UserMinute <= price.MaxUnits, k+".user_minute", "must be a number of units, or 0 for the list's own")
+		p.check(l.ProjectMinute >= 0 && l.ProjectMinute <= price.MaxUnits, k+".project_minute", "must be a number of units, or 0 for the list's own")
 	}
 	pr.validateCosts(p, key+".costs")
 	pr.validateBudgets(p, key+".budget")
-	p.oneOf(key+".mode", pr.Mode, Modes...)
+	oneOf(p, key+".mode", pr.Mode, quota.Modes...)
 	pr.Lanes.validate(p, key+".lanes")
 }
-
-// maxUnits is the largest number of units that the ledger counts.
-const maxUnits = math.MaxInt32
 
 // validateCosts checks the form of costs. The price list knows which methods exist.
 func (pr Project) validateCosts(p *problems, key string) {
 	units := func(key string, n int64) {
-		p.check(n >= 1 && n <= maxUnits, key, "must be from 1 to %d units, not %d", int64(maxUnits), n)
+		p.check(n >= 1 && n <= price.MaxUnits, key, "must be from 1 to %d units, not %d", int64(price.MaxUnits), n)
 	}
 	for _, list := range slices.Sorted(maps.Keys(pr.Costs)) {
 		k := key + "." + list
@@ -125,13 +132,13 @@ func (pr Project) validateBudgets(p *problems, key string) {
 		b, k := pr.Budget[list], key+"."+list
 		p.check(slices.Contains(pr.Prices, list), k, "is not among the project's prices (%s)", strings.Join(pr.Prices, ", "))
 		if n := b.DailyUnits; n != nil {
-			p.check(*n >= 0 && *n <= maxUnits, k+".daily_units", "must be from 0 (no budget) to %d units, not %d", int64(maxUnits), *n)
+			p.check(*n >= 0 && *n <= price.MaxUnits, k+".daily_units", "must be from 0 (no budget) to %d units, not %d", int64(price.MaxUnits), *n)
 			p.check(!b.Hard || *n != 0, k+".hard", "needs daily_units beside it, or there is nothing to bind")
 		}
 		if b.AtEnd != "" {
-			p.oneOf(k+".at_end", b.AtEnd, AtEnds...)
+			oneOf(p, k+".at_end", b.AtEnd, price.AtEnds...)
 		}
-		p.check(!b.Hard || b.AtEnd == "" || b.AtEnd == AtEnds[0], k+".hard", "needs at_end: pause, or there is nothing to bind")
+		p.check(!b.Hard || b.AtEnd == "" || b.AtEnd == price.AtEndPause, k+".hard", "needs at_end: pause, or there is nothing to bind")
 		if a := b.Ahead; a != nil {
 			p.check(*a > 0 && *a <= 1, k+".ahead", "must be a share of the budget above 0 and at most 1 (not paced), not %v", *a)
 		}

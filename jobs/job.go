@@ -43,6 +43,9 @@ func (s State) Terminal() bool {
 // Live reports whether a job in state s must have a task or an owner.
 func (s State) Live() bool { return s != Paused && !s.Terminal() }
 
+// DefaultClass is the priority class of accounts for which no other is set.
+const DefaultClass = "default"
+
 // Account is one Google user whose data is synced. Quota is counted by
 // (Project, QuotaUser).
 type Account struct {

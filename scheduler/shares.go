@@ -18,9 +18,6 @@ type Weights struct {
 	TenantClass map[string]string
 }
 
-// DefaultClass is the class of accounts for which nobody names another.
-const DefaultClass = "default"
-
 func weight(all map[string]float64, name string) float64 {
 	if w := all[name]; w > 0 {
 		return w
@@ -35,7 +32,7 @@ func (w Weights) classOf(c jobs.Candidate) string {
 	if class := w.TenantClass[c.Tenant]; class != "" {
 		return class
 	}
-	return DefaultClass
+	return jobs.DefaultClass
 }
 
 const (

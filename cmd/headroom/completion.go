@@ -230,7 +230,7 @@ var (
 	})
 	projectOffer = fromSettings(func(cfg config.Config) []string { return slices.Sorted(maps.Keys(cfg.Google.Projects)) })
 	classOffer   = fromSettings(func(cfg config.Config) []string {
-		return append(slices.Sorted(maps.Keys(cfg.Fairness.Classes)), config.DefaultClass)
+		return append(slices.Sorted(maps.Keys(cfg.Fairness.Classes)), jobs.DefaultClass)
 	})
 )
 

@@ -23,7 +23,7 @@ func (as Assignment) validate(cfg config.Config) error {
 		return refusef("%q cannot be a tenant: 1 to 128 characters that can be seen, no space, comma or =", *t)
 	}
 	if c := as.Class; c != nil && *c != "" && !cfg.Fairness.HasClass(*c) {
-		known := append(slices.Collect(maps.Keys(cfg.Fairness.Classes)), config.DefaultClass)
+		known := append(slices.Collect(maps.Keys(cfg.Fairness.Classes)), jobs.DefaultClass)
 		slices.Sort(known)
 		return refusef("unknown priority class %s; there are %s; add fairness.classes.%s to the settings file",
 			*c, strings.Join(slices.Compact(known), ", "), *c)

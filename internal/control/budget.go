@@ -12,7 +12,7 @@ import (
 // they do not say such that a backfill costs no money. It has no units when there
 // is none.
 func budgetOf(list *price.List, b config.Budget, key string) (price.Budget, []error) {
-	budget := price.Budget{API: list.API, Hard: b.Hard, AtEnd: price.AtEnd(b.AtEnd), Ahead: config.DefaultAhead}
+	budget := price.Budget{API: list.API, Hard: b.Hard, AtEnd: b.AtEnd, Ahead: config.DefaultAhead}
 	if budget.AtEnd == "" {
 		budget.AtEnd = price.AtEndPause
 	}
@@ -48,7 +48,7 @@ func WithBudgets(cfg config.Config) config.Config {
 			if p.Budget == nil {
 				p.Budget = map[string]config.Budget{}
 			}
-			p.Budget[listName] = config.Budget{DailyUnits: &b.Units, Hard: b.Hard, AtEnd: string(b.AtEnd), Ahead: &b.Ahead}
+			p.Budget[listName] = config.Budget{DailyUnits: &b.Units, Hard: b.Hard, AtEnd: b.AtEnd, Ahead: &b.Ahead}
 		}
 		cfg.Google.Projects[name] = p
 	}

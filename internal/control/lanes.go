@@ -42,7 +42,7 @@ func WithModes(cfg config.Config) config.Config {
 	}
 	cfg.Google.Projects = maps.Clone(cfg.Google.Projects)
 	for name, p := range cfg.Google.Projects {
-		mode := quota.Mode(p.Mode).Lanes()
+		mode := p.Mode.Lanes()
 		p.Lanes.Interactive, p.Lanes.Sync = full(p.Lanes.Interactive, mode[quota.Interactive]), full(p.Lanes.Sync, mode[quota.Sync])
 		b, own := p.Lanes.Backfill, mode[quota.Backfill]
 		p.Lanes.Backfill = config.BackfillLane{

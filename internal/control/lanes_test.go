@@ -44,16 +44,6 @@ func TestOnlyNamedValuesOfLanesReplaceTheModes(t *testing.T) {
 	}
 }
 
-func TestConfigAndLedgerKnowTheSameModes(t *testing.T) {
-	var modes []string
-	for _, m := range quota.Modes {
-		modes = append(modes, string(m))
-	}
-	if diff := cmp.Diff(modes, config.Modes); diff != "" {
-		t.Errorf("modes of the ledger (-) and of the settings (+):\n%s", diff)
-	}
-}
-
 func TestTheShownLanesAreTheModes(t *testing.T) {
 	for _, mode := range quota.Modes {
 		cfg, _ := loadProject(t, "google.projects.p.mode="+string(mode), "google.projects.p.lanes.backfill.in_flight=3")

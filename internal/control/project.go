@@ -18,7 +18,7 @@ func Projects(cfg config.Config) (map[string]quota.Project, error) {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(cfg.Google.Projects)) {
 		p, key := cfg.Google.Projects[name], "google.projects."+name
-		project := quota.Project{Mode: quota.Mode(p.Mode), Changes: laneChanges(p.Lanes)}
+		project := quota.Project{Mode: p.Mode, Changes: laneChanges(p.Lanes)}
 		for _, listName := range p.Prices {
 			list, err := price.Load(listName)
 			if err != nil {

@@ -39,7 +39,7 @@ func (c *Control) Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]Sc
 	for _, one := range all {
 		g := group{one.Schedule, settingsOf(c.cfg, one)}
 		if lines[g] == nil {
-			set := c.cfg.Schedule(string(one.Schedule), one.Account.Tenant, one.Account.Email)
+			set := c.cfg.Schedule(one.Schedule, one.Account.Tenant, one.Account.Email)
 			lines[g] = &ScheduleLine{Schedule: g.schedule, SettingsOf: g.of, Spec: set.Spec, Zone: set.Zone, Results: map[string]int{}}
 		}
 		addStanding(lines[g], one, work)
@@ -69,7 +69,7 @@ func rankedSource(of string) string {
 }
 
 func settingsOf(cfg config.Config, s scheduler.Standing) string {
-	of := cfg.ScheduleSource(string(s.Schedule), s.Account.Tenant, s.Account.Email)
+	of := cfg.ScheduleSource(s.Schedule, s.Account.Tenant, s.Account.Email)
 	switch of {
 	case "tenant":
 		of += " " + s.Account.Tenant
@@ -187,7 +187,7 @@ var bestFirst = []string{
 // TimingFunc says when schedules run, by the settings.
 func TimingFunc(cfg config.Config) func(schedule jobs.Schedule, tenant, account string) scheduler.Timing {
 	return func(s jobs.Schedule, tenant, account string) scheduler.Timing {
-		set := cfg.Schedule(string(s), tenant, account)
+		set := cfg.Schedule(s, tenant, account)
 		t := scheduler.Timing{Spec: set.Spec, Zone: set.Zone, Spread: -1, CatchUp: set.CatchUp == config.CatchUps[0], Paused: *set.Pause}
 		if set.Spec == config.NoSchedule {
 			t.Spec = ""

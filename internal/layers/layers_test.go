@@ -25,8 +25,8 @@ var may = map[string][]string{
 		"internal/lab/cli",    // more commands
 		"jobs", "quota/price", // words
 	},
-	"config":             {"internal/cronspec"}, // to check schedules as they are read when they run
-	"internal/cronspec":  nil,                   // knows cron and time zones, not what runs
+	"config":             {"internal/cronspec", "jobs", "quota", "quota/price"}, // the words of the settings, and to check schedules as they are read when they run
+	"internal/cronspec":  nil,                                                   // knows cron and time zones, not what runs
 	"internal/agenda":    {"internal/lenient", "jobs"},
 	"internal/api":       {"internal/agenda", "internal/control", "internal/control/estimate", "internal/control/quotaview", "jobs", "quota", "quota/price"}, // shows what control returns
 	"internal/app":       anything,
