@@ -14,7 +14,7 @@ import (
 	"headroom/jobs"
 )
 
-// An AdmissionStore knows the backfills and their places.
+// An AdmissionStore knows the backfills and which of them are admitted.
 type AdmissionStore interface {
 	// Candidates returns all live backfills, the oldest first.
 	Candidates(ctx context.Context) ([]jobs.Candidate, error)
@@ -25,13 +25,13 @@ type AdmissionStore interface {
 
 // Capacity is what a project can feed.
 type Capacity struct {
-	Places int   // slices at work at once
-	Slice  int64 // units that one spends, about
+	Jobs  int   // backfills admitted at once
+	Slice int64 // units that a slice spends, about
 }
 
-// unknownCapacity is that of a project which the settings do not name: its jobs
-// are to run, so that they are told.
-var unknownCapacity = Capacity{Places: 20, Slice: 1000}
+// unknownCapacity is that of a project which the settings do not name: its jobs are to
+// run, so that they report the error.
+var unknownCapacity = Capacity{Jobs: 20, Slice: 1000}
 
 // AdmissionOptions configures [NewAdmission]. Store, Queue, Log and Registerer are
 // required.
@@ -40,7 +40,7 @@ type AdmissionOptions struct {
 	Queue     Putter
 	Capacity  map[string]Capacity // by project
 	Weights   Weights
-	PerTenant int           // places that a tenant may have of a project; 0: as many as its share comes to
+	PerTenant int           // jobs of a tenant that a project may admit at once; 0: as many as its share comes to
 	Tick      time.Duration // between two rounds; [DefaultAdmissionTick] if zero
 
 	NowFunc func() time.Time // the clock that rows are compared with; time.Now if nil
@@ -49,18 +49,18 @@ type AdmissionOptions struct {
 	Registerer prometheus.Registerer
 }
 
-// DefaultAdmissionTick is the time between two rounds. A place that its holder
-// gives up stands empty for as long at most.
+// DefaultAdmissionTick is the time between two rounds. When an admitted job ends, its
+// successor is admitted after that time at the latest.
 const DefaultAdmissionTick = 250 * time.Millisecond
 
-// Admission gives places to backfills: only those that have one are on the queue.
-// It is a deficit round robin over priority classes, tenants, accounts and jobs,
-// in units of quota. Whoever has spent least for its weight is next. When there is
-// nobody to wait, a job keeps its place from slice to slice; else it yields when
-// its slice ends, if the next one is due to another.
+// Admission admits backfills: only admitted backfills have a task. It is a deficit round
+// robin over priority classes, tenants, accounts and jobs, in units of quota. Whoever
+// has spent least for its weight is next. While nobody waits, a job stays admitted from
+// slice to slice; otherwise it yields when its slice ends, if the next one is due to
+// another job.
 //
 // What was spent is remembered from round to round only, so that a scheduler that
-// starts owes nobody anything. Several may run: each change of a place is made once.
+// starts owes nobody anything. Several may run: each change is made once.
 type Admission struct {
 	opts    AdmissionOptions
 	metrics *admissionMetrics
@@ -85,7 +85,7 @@ func NewAdmission(o AdmissionOptions) (*Admission, error) {
 // become rarer.
 func (a *Admission) Run(ctx context.Context) error {
 	return service.Loop{
-		Name: "admit backfills", Timeout: DefaultTimeout, RoundFunc: a.round,
+		Name: "admit backfills", Timeout: DefaultTimeout, RoundFunc: a.look,
 		WaitFunc: func(took time.Duration) time.Duration {
 			if took < 0 {
 				return 0
@@ -96,8 +96,8 @@ func (a *Admission) Run(ctx context.Context) error {
 	}.Run(ctx)
 }
 
-// round looks at all backfills and changes the admissions that are due.
-func (a *Admission) round(ctx context.Context) error {
+// look looks at all backfills and changes the admissions that are due.
+func (a *Admission) look(ctx context.Context) error {
 	all, err := a.opts.Store.Candidates(ctx)
 	if err != nil {
 		return fmt.Errorf("list backfills: %w", err)
@@ -109,7 +109,7 @@ func (a *Admission) round(ctx context.Context) error {
 	}
 	now := a.opts.NowFunc()
 	for _, c := range all {
-		// A job that waits for a moment is back in the running then.
+		// A job that waits for a moment is a candidate again then.
 		if !c.WaitUntil.After(now) {
 			projects[c.Project] = append(projects[c.Project], c)
 		} else if projects[c.Project] == nil {
@@ -118,7 +118,7 @@ func (a *Admission) round(ctx context.Context) error {
 	}
 	var errs []error
 	for name, candidates := range projects {
-		changes := a.plan(name, candidates, spent)
+		changes := a.decide(name, candidates, spent)
 		for _, change := range changes {
 			if err := a.apply(ctx, name, change); err != nil {
 				errs = append(errs, err)
@@ -149,27 +149,27 @@ func (a *Admission) spentBy(all []jobs.Candidate) map[string]int64 {
 	return spent
 }
 
-// A placing is a change of a job's place.
-type placing struct {
+// A change is one of a job's admission.
+type change struct {
 	job      string
 	from, to jobs.Admission
 }
 
-// apply makes a change, and puts the task of a job that now has a place.
-func (a *Admission) apply(ctx context.Context, project string, p placing) error {
-	job, err := a.opts.Store.SetAdmission(ctx, p.job, p.from, p.to)
+// apply makes a change, and puts the task of a job that was admitted.
+func (a *Admission) apply(ctx context.Context, project string, c change) error {
+	job, err := a.opts.Store.SetAdmission(ctx, c.job, c.from, c.to)
 	if errors.Is(err, jobs.ErrStale) || errors.Is(err, jobs.ErrNotFound) {
-		return nil // it went on meanwhile, or another scheduler was faster
+		return nil // it moved on meanwhile, or another scheduler was faster
 	}
 	if err != nil {
-		return fmt.Errorf("place of job %s: %w", p.job, err)
+		return fmt.Errorf("admission of job %s: %w", c.job, err)
 	}
-	if p.from != jobs.NotAdmitted {
+	if c.from != jobs.NotAdmitted {
 		return nil
 	}
 	a.metrics.admitted.WithLabelValues(project).Inc()
 	if err := a.opts.Queue.Put(ctx, job.Ref()); err != nil {
-		return fmt.Errorf("put job %s, which has a place: %w; the rescue does it", p.job, err)
+		return fmt.Errorf("put job %s, which was admitted: %w; the rescue does it", c.job, err)
 	}
 	return nil
 }

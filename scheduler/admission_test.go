@@ -174,7 +174,7 @@ func (y *yard) admit(t *testing.T, o scheduler.AdmissionOptions, do func()) {
 }
 
 func capacity(places int) map[string]scheduler.Capacity {
-	return map[string]scheduler.Capacity{"p": {Places: places, Slice: int64(rate * sliceTime / time.Second)}}
+	return map[string]scheduler.Capacity{"p": {Jobs: places, Slice: int64(rate * sliceTime / time.Second)}}
 }
 
 func jain(shares []float64) float64 {

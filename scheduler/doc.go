@@ -3,29 +3,29 @@
 // them, so that work survives a dead worker, a wiped Redis and an archived
 // task. It does no work itself and knows nothing of Google or of quota.
 //
-// Of backfills, there is a task for those only that have a place. [Admission] gives
-// the places out, so that classes, tenants and accounts come by their shares of the
-// quota, and the queue holds only what is at work.
+// Only admitted backfills have a task. [Admission] admits them, so that classes, tenants
+// and accounts get their shares of the quota, and the queue holds only jobs that are
+// worked on.
 //
-//	            given a place                 yields: another's turn is next
-//	wanted ───────────────────────► held ───────────────────────► yields
+//	            admitted                      another job's turn is next
+//	waiting ──────────────────────► admitted ────────────────────► yielding
 //	   ▲                            │  ▲        nobody waits any more │
 //	   │                            │  └──────────────────────────────┤
 //	   │ resumed, started again     ▼                                 │
 //	   └───────────────────────── rests          the slice has ended  │
 //	   └──────────────────────────────────────────────────────────────┘
 //
-// What a tick does with a live job, of whatever kind. A rescue is always the same:
-// the job is taken over (epoch+1), which makes nothing of all that the old epoch has
-// left, and the new epoch's task is put. A job that is wanted paused or cancelled is
-// so then, and has no task put.
+// What a tick does with a live job, of whatever kind, is in the table below. A rescue is
+// always the same: the job is taken over (epoch+1), so that everything that the old epoch
+// has left has no effect, and the task of the new epoch is put. If a worker dies while a
+// pause or cancel is requested, the rescue applies it, and puts no task.
 //
 //	lease                          task               action
-//	none, and no place             any                leave it: it waits for its turn
+//	none, not admitted             any                leave it: it waits for admission
 //	live                           any                leave it: its owner is at work
 //	ended, not renewed since       any                rescue  lease-expired
 //	live, not renewed for two      any                rescue  lease-frozen
-//	live, renewed, nothing brought any                rescue  slice-hung
+//	live, renewed, no progress     any                rescue  slice-hung
 //	none                           none               rescue  task-missing
 //	none                           pending            leave it: it will run
 //	none                           pending, in no     rescue  task-missing
@@ -39,21 +39,21 @@
 //	none                           archived, or       rescue  task-dead
 //	                               completed
 //
-// Jobs that rest need no rescue: a paused or blocked one waits for people, and the
-// others have ended. Nor does one in line for a place, however long: the order is
-// [Admission]'s. After the walk, the tick looks at a page of the tasks that stand
-// aside, and removes those of slices that are over, and broken ones. It registers
-// the queues that Asynq has forgotten (queue-forgotten), and shows those that
-// somebody has paused. How long "for long" is, and why, stands with the constants.
+// Jobs that rest need no rescue: a paused or blocked job waits for somebody to act, and
+// the others have ended. A job that waits for admission needs none either, however long
+// it waits. After the walk, the tick looks at a page of the tasks that are not pending,
+// and removes those of slices that are over, and broken ones. It registers the queues
+// that Asynq has forgotten (queue-forgotten), and reports those that somebody has paused.
+// How long "for long" is, and why, is explained with the constants.
 //
 // Invariants:
 //   - Every action may be repeated, and any number of schedulers may run: of all
 //     takeovers of a job that were decided on the same row, one succeeds, and none
-//     if anything was written to the row since. So no loss is rescued twice, also
-//     where a tick is slow.
+//     if anything was written to the row since. So no loss is rescued twice, even
+//     if a tick is slow.
 //   - A scheduler that dies between two steps leaves a job without a lease and
-//     without a task, which the next tick of any scheduler mends.
+//     without a task, which the next tick of any scheduler repairs.
 //   - No clock that is set, on any machine, takes a job from an owner at work or
-//     keeps a dead one in its place: a lease has ended when its time has passed and
+//     lets a dead owner keep it: a lease has ended when its time has passed and
 //     it was not renewed while the scheduler watched, by a clock that nobody sets.
 package scheduler

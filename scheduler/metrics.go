@@ -27,7 +27,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		rescues: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_scheduler_rescues_total",
-			Help: "Jobs and queues rescued, by what had become of them.",
+			Help: "Jobs and queues rescued, by cause.",
 		}, []string{"cause"}),
 		swept: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_scheduler_swept_tasks_total",
@@ -43,16 +43,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"queue"}),
 		ticks: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_scheduler_ticks_total",
-			Help: "Looks for lost work, by outcome.",
+			Help: "Checks for lost work, by outcome.",
 		}, []string{"outcome"}),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name:    "headroom_scheduler_tick_seconds",
-			Help:    "How long a look for lost work took.",
+			Help:    "How long a check for lost work took.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 		live: f.NewGauge(prometheus.GaugeOpts{
 			Name: "headroom_scheduler_live_jobs",
-			Help: "Jobs that were not in a terminal state at the last look.",
+			Help: "Jobs that were not in a terminal state at the last check.",
 		}),
 		overdue: f.NewGauge(prometheus.GaugeOpts{
 			Name: "headroom_scheduler_overdue_jobs",
@@ -61,11 +61,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	m.stuck = f.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "headroom_scheduler_faulted_jobs",
-		Help: "Jobs of which nothing has worked for over a minute, by project. They wait for the fault to pass.",
+		Help: "Jobs whose calls have all failed for over a minute, by project. They wait for the fault to pass.",
 	}, []string{"project"})
 	m.stuckSeconds = f.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "headroom_scheduler_faulted_seconds",
-		Help: "For how long nothing has worked of the job that has waited longest for a fault to pass, by project.",
+		Help: "For how long all calls of the job that has waited longest for a fault to pass have failed, by project.",
 	}, []string{"project"})
 	for _, c := range causes { // shown as 0 before the first rescue
 		m.rescues.WithLabelValues(string(c))
@@ -88,23 +88,23 @@ func newAdmissionMetrics(reg prometheus.Registerer) *admissionMetrics {
 	return &admissionMetrics{
 		taken: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headroom_scheduler_places_taken",
-			Help: "Backfills that have a place, by project.",
+			Help: "Admitted backfills, by project.",
 		}, []string{"project"}),
 		waiting: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headroom_scheduler_places_wanted",
-			Help: "Backfills that wait for a place, by project.",
+			Help: "Backfills that wait for admission, by project.",
 		}, []string{"project"}),
 		admitted: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_scheduler_admissions_total",
-			Help: "Places given to backfills, by project.",
+			Help: "Backfills admitted, by project.",
 		}, []string{"project"}),
 		errors: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_scheduler_admission_errors_total",
-			Help: "Rounds of giving out places that failed.",
+			Help: "Failed rounds of admission.",
 		}),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name:    "headroom_scheduler_admission_seconds",
-			Help:    "How long a round of giving out places took.",
+			Help:    "How long a round of admission took.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
@@ -135,7 +135,7 @@ func newScheduleMetrics(reg prometheus.Registerer) *scheduleMetrics {
 		}, []string{"schedule"}),
 		lag: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headroom_scheduler_schedule_lag_seconds",
-			Help: "How long the run has been due that has waited longest, 0 when none waits.",
+			Help: "For how long the run that has waited longest has been due; 0 when none waits.",
 		}, []string{"schedule"}),
 		streams: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "headroom_scheduler_schedule_streams",
@@ -143,7 +143,7 @@ func newScheduleMetrics(reg prometheus.Registerer) *scheduleMetrics {
 		}, []string{"schedule"}),
 		errors: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_scheduler_schedule_errors_total",
-			Help: "Looks for due runs of schedules that failed.",
+			Help: "Failed checks for due runs of schedules.",
 		}),
 	}
 	for _, s := range jobs.Schedules { // shown as 0 before the first

@@ -20,7 +20,7 @@ type cause string
 const (
 	causeLeaseExpired   cause = "lease-expired"   // the owner died at work
 	causeLeaseFrozen    cause = "lease-frozen"    // the same, but a clock was set back and the lease seems to last
-	causeSliceHung      cause = "slice-hung"      // the owner renews its lease and brings nothing
+	causeSliceHung      cause = "slice-hung"      // the owner renews its lease and makes no progress
 	causeTaskMissing    cause = "task-missing"    // the queue lost the task, or never got it
 	causeTaskDead       cause = "task-dead"       // the task was archived
 	causeTaskLate       cause = "task-late"       // the task is put off for longer than its job waits
@@ -38,7 +38,7 @@ func (s *Scheduler) tick(ctx context.Context) error {
 	if err := s.register(ctx); err != nil {
 		return err // without a queue there is nothing to rescue into
 	}
-	t := &tick{scheduler: s, elapsed: s.opts.ElapsedFunc(), now: s.opts.NowFunc(), sights: sights{}}
+	t := &tick{scheduler: s, elapsed: s.opts.ElapsedFunc(), now: s.opts.NowFunc(), observations: observations{}}
 	if err := s.repairClock(ctx, t.now, t.elapsed); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s *Scheduler) tick(ctx context.Context) error {
 			break
 		}
 		group.Go(func() error {
-			if err := t.mend(ctx, job); err != nil {
+			if err := t.check(ctx, job); err != nil {
 				t.fail(fmt.Errorf("job %s: %w", job.ID, err))
 			}
 			return nil
@@ -62,9 +62,9 @@ func (s *Scheduler) tick(ctx context.Context) error {
 	}
 	_ = group.Wait() // errors are gathered by fail
 	if ctx.Err() != nil {
-		return t.err() // what an unfinished walk has not seen is not gone
+		return t.err() // what an unfinished walk has not seen may still be there
 	}
-	s.sights, s.doubts = t.sights, t.doubts.Load()
+	s.observations, s.suspicion = t.observations, t.suspicion.Load()
 	s.metrics.live.Set(float64(len(live)))
 	s.watchFaults(live, t.now)
 	s.metrics.overdue.Set(float64(t.overdue.Load()))
@@ -78,15 +78,15 @@ func (s *Scheduler) tick(ctx context.Context) error {
 // use.
 type tick struct {
 	scheduler *Scheduler
-	elapsed   time.Duration // for the age of sights
+	elapsed   time.Duration // for the age of observations
 	now       time.Time     // to compare with rows
 	overdue   atomic.Int64
-	doubts    atomic.Bool // something looks lost, but has to be seen twice
+	suspicion atomic.Bool // something looks lost, but has to be seen twice
 
-	mu     sync.Mutex
-	sights sights
-	first  error
-	failed int
+	mu           sync.Mutex
+	observations observations
+	first        error
+	failed       int
 }
 
 // fail notes an error; the first one stands for all, so that an outage does
@@ -106,19 +106,19 @@ func (t *tick) err() error {
 	return t.first
 }
 
-// mend does what the table of the package comment says for one job.
-func (t *tick) mend(ctx context.Context, job jobs.Job) error {
+// check does what the table of the package comment says for one job.
+func (t *tick) check(ctx context.Context, job jobs.Job) error {
 	var why cause
 	switch {
 	case !job.LeaseUntil.IsZero():
-		why = t.judgeOwned(job)
-	case job.Admission == jobs.NotAdmitted: // it is to have no task until it is given a place
+		why = t.checkOwned(job)
+	case job.Admission == jobs.NotAdmitted: // it is to have no task until it is admitted
 	default:
 		task, err := t.scheduler.opts.Queue.Look(ctx, job.Ref())
 		if err != nil {
 			return err
 		}
-		if why, err = t.judgeTask(ctx, job, task); err != nil {
+		if why, err = t.checkTask(ctx, job, task); err != nil {
 			return err
 		}
 	}
@@ -128,45 +128,45 @@ func (t *tick) mend(ctx context.Context, job jobs.Job) error {
 	return t.rescue(ctx, job, why)
 }
 
-// judgeOwned says what is wrong with a job that somebody has the lease of.
-func (t *tick) judgeOwned(job jobs.Job) cause {
+// checkOwned returns what is wrong with a job that has an owner; "": nothing.
+func (t *tick) checkOwned(job jobs.Job) cause {
 	o := t.scheduler.opts
-	unrenewed, barren := t.age(leaseSight(job)), t.age(sliceSight(job))
+	unrenewed, fruitless := t.age(leaseSeen(job)), t.age(sliceSeen(job))
 	switch {
 	case !t.now.Before(job.LeaseUntil):
 		if unrenewed >= o.unrenewed() {
 			return causeLeaseExpired
 		}
-		t.doubts.Store(true)
+		t.suspicion.Store(true)
 	case unrenewed >= o.leaseBound():
 		return causeLeaseFrozen
-	case barren >= o.sliceBound():
+	case fruitless >= o.sliceBound():
 		return causeSliceHung
 	}
 	return ""
 }
 
-// judgeTask says what is wrong with a job that nobody owns, by its task.
-func (t *tick) judgeTask(ctx context.Context, job jobs.Job, task Task) (cause, error) {
-	still := t.age(taskSight(job, task.State))
+// checkTask returns what is wrong with a job that nobody owns, by its task; "": nothing.
+func (t *tick) checkTask(ctx context.Context, job jobs.Job, task Task) (cause, error) {
+	still := t.age(taskSeen(job, task.State))
 	idle := max(still, t.now.Sub(job.UpdatedAt)) // a clock that was set back makes the row young
 	switch task.State {
 	case TaskNone:
 		if idle >= justUpdated {
 			return causeTaskMissing, nil
 		}
-		t.doubts.Store(true)
+		t.suspicion.Store(true)
 	case TaskDead:
 		return causeTaskDead, nil
 	case TaskActive:
 		if still > claimPatience {
 			return causeNeverClaimed, nil
 		}
-		t.doubts.Store(true)
+		t.suspicion.Store(true)
 	case TaskPending:
 		t.countOverdue(job)
 		if still > pendingBound {
-			return t.judgePending(ctx, job)
+			return t.checkPending(ctx, job)
 		}
 	case TaskDelayed:
 		t.countOverdue(job)
@@ -180,9 +180,9 @@ func (t *tick) judgeTask(ctx context.Context, job jobs.Job, task Task) (cause, e
 	return "", nil
 }
 
-// judgePending looks whether a task that has been pending for long is in its list.
-// If so, the same is asked again after as long.
-func (t *tick) judgePending(ctx context.Context, job jobs.Job) (cause, error) {
+// checkPending checks that a task that has been pending for long is in its list. If so,
+// it does so again after the same time.
+func (t *tick) checkPending(ctx context.Context, job jobs.Job) (cause, error) {
 	switch listed, err := t.scheduler.opts.Queue.Listed(ctx, job.Ref()); {
 	case err != nil:
 		return "", err
@@ -191,7 +191,7 @@ func (t *tick) judgePending(ctx context.Context, job jobs.Job) (cause, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.sights[taskSight(job, TaskPending)] = t.elapsed
+	t.observations[taskSeen(job, TaskPending)] = t.elapsed
 	return "", nil
 }
 
@@ -201,13 +201,12 @@ func (t *tick) countOverdue(job jobs.Job) {
 	}
 }
 
-// rescue gives the job a new epoch, so that whatever the old one has left, an
-// owner, a task or another scheduler's rescue, does nothing any more, and puts the
-// new epoch's task.
+// rescue gives the job a new epoch and puts its task. What the old epoch has left, an
+// owner, a task or another scheduler's rescue, has no effect from then on.
 func (t *tick) rescue(ctx context.Context, job jobs.Job, why cause) error {
 	taken, err := t.scheduler.opts.Store.TakeOver(ctx, job)
 	if errors.Is(err, jobs.ErrStale) || errors.Is(err, jobs.ErrNotFound) {
-		return nil // it went on by itself, or another scheduler was faster
+		return nil // it moved on by itself, or another scheduler was faster
 	}
 	if err != nil {
 		return err

@@ -1,27 +1,29 @@
 package scheduler
 
 import (
+	"cmp"
 	"math"
 
 	"headroom/jobs"
 )
 
-// A placer works out one project's places in one round.
-type placer struct {
+// A round decides on the admissions of one project's backfills.
+type round struct {
 	root     *share
 	slice    float64
-	places   int // that there are
-	taken    int // places that are held, those about to be yielded too
-	waiting  int // jobs that wait for a place
-	perTen   int
-	tenants  map[string]int // places by tenant, those about to be yielded not
-	yielding []*jobs.Candidate
-	changes  []placing
+	capacity int // jobs that may be admitted at once
+	admitted int // jobs that are, those that yield included
+	waiting  int // jobs that wait for admission
+
+	perTenant int            // jobs of one tenant that may be admitted
+	tenants   map[string]int // jobs admitted by tenant, without those that yield
+	yielding  []*jobs.Candidate
+	changes   []change
 }
 
-// plan returns the changes that are due among a project's backfills. Spent is what
+// decide returns the changes that are due among a project's backfills. Spent is what
 // each has spent since the last round.
-func (a *Admission) plan(project string, candidates []jobs.Candidate, spent map[string]int64) []placing {
+func (a *Admission) decide(project string, candidates []jobs.Candidate, spent map[string]int64) []change {
 	capacity, ok := a.opts.Capacity[project]
 	if !ok {
 		capacity = unknownCapacity
@@ -31,28 +33,28 @@ func (a *Admission) plan(project string, candidates []jobs.Candidate, spent map[
 		root = &share{}
 		a.roots[project] = root
 	}
-	p := &placer{root: root, slice: max(1, float64(capacity.Slice)), places: max(1, capacity.Places), perTen: a.opts.PerTenant, tenants: map[string]int{}}
-	if p.perTen == 0 {
-		p.perTen = math.MaxInt
+	r := &round{
+		root: root, slice: max(1, float64(capacity.Slice)), capacity: max(1, capacity.Jobs),
+		perTenant: cmp.Or(a.opts.PerTenant, math.MaxInt), tenants: map[string]int{},
 	}
-	p.build(candidates, spent, a.opts.Weights)
-	p.fill()
-	p.reclaim()
-	p.keep()
-	a.metrics.taken.WithLabelValues(project).Set(float64(p.taken))
-	a.metrics.waiting.WithLabelValues(project).Set(float64(p.waiting))
-	return p.changes
+	r.build(candidates, spent, a.opts.Weights)
+	r.fill()
+	r.reclaim()
+	r.keep()
+	a.metrics.taken.WithLabelValues(project).Set(float64(r.admitted))
+	a.metrics.waiting.WithLabelValues(project).Set(float64(r.waiting))
+	return r.changes
 }
 
-// build brings the tree up to date: who has work, what it has spent, which places
-// it holds.
-func (p *placer) build(candidates []jobs.Candidate, spent map[string]int64, weights Weights) {
-	p.root.begin()
-	p.root.weight = 1
+// build brings the tree up to date: who has work, what it has spent, which jobs are
+// admitted.
+func (r *round) build(candidates []jobs.Candidate, spent map[string]int64, weights Weights) {
+	r.root.begin()
+	r.root.weight = 1
 	fresh := map[*share]bool{}
 	for i := range candidates {
 		c := &candidates[i]
-		path := []*share{p.root}
+		path := []*share{r.root}
 		down := func(name string, weight float64) *share {
 			kid, isNew := path[len(path)-1].kid(name, weight)
 			if isNew {
@@ -72,7 +74,7 @@ func (p *placer) build(candidates []jobs.Candidate, spent map[string]int64, weig
 				s.wants++
 				continue
 			}
-			s.running += p.slice / s.weight
+			s.running += r.slice / s.weight
 			if c.Admission == jobs.Admitted {
 				s.held++
 			}
@@ -80,95 +82,95 @@ func (p *placer) build(candidates []jobs.Candidate, spent map[string]int64, weig
 		if c.Admission == jobs.NotAdmitted {
 			continue
 		}
-		p.taken++
+		r.admitted++
 		if c.Admission == jobs.Admitted {
-			p.tenants[c.Tenant]++
+			r.tenants[c.Tenant]++
 		} else {
-			p.yielding = append(p.yielding, c)
+			r.yielding = append(r.yielding, c)
 		}
 	}
-	p.waiting = p.root.wants
-	p.root.settle(p.slice, fresh)
+	r.waiting = r.root.wants
+	r.root.settle(r.slice, fresh)
 }
 
-// blocked reports whether a tenant has as many places as it may.
-func (p *placer) blocked(s *share) bool { return s.tenant && p.tenants[s.name] >= p.perTen }
+// blocked reports whether a tenant has as many admitted jobs as it may.
+func (r *round) blocked(s *share) bool { return s.tenant && r.tenants[s.name] >= r.perTenant }
 
-// give counts a place for the job at the end of a path, which waited for one.
-func (p *placer) give(path []*share) *jobs.Candidate {
+// admit counts the job at the end of a path, which waited, as admitted.
+func (r *round) admit(path []*share) *jobs.Candidate {
 	job := path[len(path)-1].job
 	for _, s := range path {
 		s.wants--
-		s.running += p.slice / s.weight
+		s.running += r.slice / s.weight
 	}
-	p.tenants[job.Tenant]++
+	r.tenants[job.Tenant]++
 	return job
 }
 
-// fill gives away the places that are free.
-func (p *placer) fill() {
-	for p.taken < p.places {
-		path := p.root.lowest(p.blocked)
+// fill admits as many jobs as there is capacity for.
+func (r *round) fill() {
+	for r.admitted < r.capacity {
+		path := r.root.lowest(r.blocked)
 		if path == nil {
 			return
 		}
-		job := p.give(path)
-		p.taken++
-		p.waiting--
-		p.changes = append(p.changes, placing{job.Job, jobs.NotAdmitted, jobs.Admitted})
+		job := r.admit(path)
+		r.admitted++
+		r.waiting--
+		r.changes = append(r.changes, change{job.Job, jobs.NotAdmitted, jobs.Admitted})
 	}
 }
 
-// reclaim finds the places whose next slice is due to somebody else, and those
-// beyond what there may be.
-func (p *placer) reclaim() {
-	kept := p.taken - len(p.yielding)
-	for range min(len(p.yielding), max(0, p.places-kept)) { // they are as good as given
-		path := p.root.lowest(p.blocked)
+// reclaim finds the jobs that must yield because the next slice is due to another, or
+// because more are admitted than may be.
+func (r *round) reclaim() {
+	kept := r.admitted - len(r.yielding)
+	for range min(len(r.yielding), max(0, r.capacity-kept)) { // their successors are as good as admitted
+		path := r.root.lowest(r.blocked)
 		if path == nil {
 			break
 		}
-		p.give(path)
+		r.admit(path)
 	}
 	for {
-		holder, next := p.root.swap(p.blocked)
+		holder, next := r.root.swap(r.blocked)
 		if holder == nil {
 			break
 		}
-		p.yield(holder)
-		p.give(next)
+		r.yield(holder)
+		r.admit(next)
 	}
-	for kept = p.root.held; kept > p.places; kept-- {
-		p.yield(p.root.highest())
+	for kept = r.root.held; kept > r.capacity; kept-- {
+		r.yield(r.root.highest())
 	}
-	for _, class := range p.root.kids {
+	for _, class := range r.root.kids {
 		for _, tenant := range class.kids {
-			for p.tenants[tenant.name] > p.perTen && tenant.held > 0 {
-				p.yield(append([]*share{p.root, class}, tenant.highest()...))
+			for r.tenants[tenant.name] > r.perTenant && tenant.held > 0 {
+				r.yield(append([]*share{r.root, class}, tenant.highest()...))
 			}
 		}
 	}
 }
 
-// yield asks the job at the end of a path for its place.
-func (p *placer) yield(path []*share) {
+// yield has the job at the end of a path yield.
+func (r *round) yield(path []*share) {
 	job := path[len(path)-1].job
 	for _, s := range path {
 		s.held--
 	}
-	p.tenants[job.Tenant]--
-	p.changes = append(p.changes, placing{job.Job, jobs.Admitted, jobs.Yielding})
+	r.tenants[job.Tenant]--
+	r.changes = append(r.changes, change{job.Job, jobs.Admitted, jobs.Yielding})
 }
 
-// keep lets jobs keep their places that nobody waits for any more.
-func (p *placer) keep() {
-	if len(p.changes) > 0 || p.waiting > 0 || p.taken > p.places {
+// keep lets jobs that yield stay admitted if nobody waits any more.
+func (r *round) keep() {
+	if len(r.changes) > 0 || r.waiting > 0 || r.admitted > r.capacity {
 		return
 	}
-	for _, job := range p.yielding {
-		if p.tenants[job.Tenant] < p.perTen {
-			p.tenants[job.Tenant]++
-			p.changes = append(p.changes, placing{job.Job, jobs.Yielding, jobs.Admitted})
+	for _, job := range r.yielding {
+		if r.tenants[job.Tenant] < r.perTenant {
+			r.tenants[job.Tenant]++
+			r.changes = append(r.changes, change{job.Job, jobs.Yielding, jobs.Admitted})
 		}
 	}
 }

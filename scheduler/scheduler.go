@@ -25,7 +25,7 @@ const (
 	DefaultTaskTimeout = jobs.DefaultTaskTimeout
 
 	rescuesAtATime = 8               // jobs that a tick looks at side by side
-	lookAgain      = 2 * time.Second // to the next tick, where one has seen what may be lost
+	lookAgain      = 2 * time.Second // to the next tick, if one has seen what may be lost
 )
 
 // A Store holds the jobs.
@@ -85,12 +85,12 @@ type Scheduler struct {
 	metrics *metrics
 
 	// What ticks remember, and only they use.
-	sights sights
-	doubts bool                  // something may be lost, and the next look tells
-	queues map[string]QueueState // as last registered
-	stuck  map[string]bool       // projects whose jobs wait for a fault to pass
-	sweeps int                   // pages swept since the last from the start
-	clock  clockSight
+	observations observations
+	suspicion    bool                  // something may be lost, and the next tick tells
+	queues       map[string]QueueState // as last registered
+	stuck        map[string]bool       // projects whose jobs wait for a fault to pass
+	sweeps       int                   // pages swept since the last from the start
+	clock        clockSeen
 }
 
 // New returns a scheduler that does nothing until [Scheduler.Run].
@@ -115,7 +115,7 @@ func New(o Options) (*Scheduler, error) {
 		}
 	}
 	o.Log = o.Log.Named("scheduler")
-	return &Scheduler{opts: o, metrics: newMetrics(o.Registerer), sights: sights{}, queues: map[string]QueueState{}, stuck: map[string]bool{}}, nil
+	return &Scheduler{opts: o, metrics: newMetrics(o.Registerer), observations: observations{}, queues: map[string]QueueState{}, stuck: map[string]bool{}}, nil
 }
 
 // Run ticks until ctx ends, see [service.Loop].
@@ -141,7 +141,7 @@ func (s *Scheduler) wait(time.Duration) time.Duration {
 		return -1
 	}
 	wait := max(0, next.Sub(now))
-	if s.doubts { // however rare ticks are
+	if s.suspicion { // however rare ticks are
 		wait = min(wait, lookAgain)
 	}
 	return wait

@@ -54,7 +54,7 @@ func runWith(t *testing.T, d time.Duration, o scheduler.Options) {
 func rescues(t *testing.T, reg *prometheus.Registry, want map[string]int) {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("# HELP headroom_scheduler_rescues_total Jobs and queues rescued, by what had become of them.\n")
+	text.WriteString("# HELP headroom_scheduler_rescues_total Jobs and queues rescued, by cause.\n")
 	text.WriteString("# TYPE headroom_scheduler_rescues_total counter\n")
 	for _, c := range []string{"lease-expired", "lease-frozen", "never-claimed", "queue-forgotten", "slice-hung",
 		"task-dead", "task-late", "task-missing", "wait-too-long"} {

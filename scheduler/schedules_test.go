@@ -337,7 +337,7 @@ func TestAStoreThatIsAwayDelaysARun(t *testing.T) {
 			t.Errorf("ran %+v, want the slot of 01:00", won)
 		}
 		want := `
-# HELP headroom_scheduler_schedule_errors_total Looks for due runs of schedules that failed.
+# HELP headroom_scheduler_schedule_errors_total Failed checks for due runs of schedules.
 # TYPE headroom_scheduler_schedule_errors_total counter
 headroom_scheduler_schedule_errors_total 301
 `

@@ -7,9 +7,8 @@ import (
 	"headroom/jobs"
 )
 
-// Weights says what share of a project's quota is due to whom: to the priority
-// classes among each other, and within a class to its tenants. What is not named
-// weighs 1. The accounts of a tenant and class weigh the same.
+// Weights divides a project's quota: between the priority classes, and within a class
+// between its tenants. What is not named weighs 1. The accounts of a tenant and class weigh the same.
 type Weights struct {
 	Classes map[string]float64
 	Tenants map[string]float64
@@ -37,7 +36,7 @@ func (w Weights) classOf(c jobs.Candidate) string {
 
 const (
 	// Nobody's lead over the others, nor arrears, may grow beyond so many slices:
-	// who was kept from work for hours is not to have all places for hours then.
+	// who was kept from work for hours is not to have all capacity for hours then.
 	mostLead    = 1
 	mostArrears = 4
 )
@@ -54,9 +53,9 @@ type share struct {
 
 	// What follows is of one round.
 	seen    bool
-	running float64 // what the places that are held will have spent, over the weight
-	held    int     // places below that are to be kept
-	wants   int     // jobs below that wait for a place
+	running float64 // what the slices of admitted jobs will have spent, over the weight
+	held    int     // jobs below that are admitted and do not yield
+	wants   int     // jobs below that wait for admission
 	job     *jobs.Candidate
 }
 
@@ -85,8 +84,8 @@ func (s *share) begin() {
 }
 
 // settle forgets who has no work, lets who is new begin where the least of the
-// others stands, and keeps leads and arrears within bounds. A slice is what a place
-// spends until it can be given to somebody else.
+// others stands, and keeps leads and arrears within bounds. A slice is what a job
+// spends until another can be admitted in its stead.
 func (s *share) settle(slice float64, fresh map[*share]bool) {
 	maps.DeleteFunc(s.kids, func(_ string, kid *share) bool { return !kid.seen })
 	first, any := 0.0, false
@@ -100,7 +99,7 @@ func (s *share) settle(slice float64, fresh map[*share]bool) {
 			kid.spent = first
 		}
 	}
-	// Those who wait for a place say where the tree stands: who has all that it
+	// Those who wait for admission say where the tree stands: who has all that it
 	// asks for is owed nothing.
 	least, waiting := 0.0, false
 	for _, kid := range s.kids {
@@ -145,7 +144,7 @@ func (s *share) lowest(blocked func(*share) bool) []*share {
 	return nil
 }
 
-// highest returns the path to the job that is first to give up a place.
+// highest returns the path to the job that is first to yield.
 func (s *share) highest() []*share {
 	if s.job != nil {
 		return []*share{s}
@@ -167,8 +166,8 @@ func byLevel(a, b *share) int {
 	return 0
 }
 
-// swap finds a place whose next slice is due to somebody else: the paths to the
-// job that holds it, and to the one that waits.
+// swap finds an admitted job whose next slice is due to another: the paths to the
+// admitted job, and to the one that waits.
 func (s *share) swap(blocked func(*share) bool) (holder, next []*share) {
 	waits := s.below(func(kid *share) bool { return kid.wants > 0 && !blocked(kid) })
 	holds := s.below(func(kid *share) bool { return kid.held > 0 })

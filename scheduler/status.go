@@ -7,8 +7,8 @@ import (
 	"headroom/jobs"
 )
 
-// A Standing is where a schedule stands with an account.
-type Standing struct {
+// A ScheduleStatus is the state of a schedule for an account.
+type ScheduleStatus struct {
 	Schedule jobs.Schedule
 	Account  jobs.Account
 	Timing   Timing
@@ -19,15 +19,15 @@ type Standing struct {
 }
 
 // Paused reports whether it does not run for now.
-func (s Standing) Paused() bool { return s.Timing.Paused || len(s.Pauses) > 0 }
+func (s ScheduleStatus) Paused() bool { return s.Timing.Paused || len(s.Pauses) > 0 }
 
-// Standings says where schedules stand with the accounts of a snapshot: what any
-// scheduler that begins now would do. The order is that of the accounts and of
+// Statuses returns the state of every schedule for the accounts of a snapshot: what any
+// scheduler that starts now would do. The order is that of the accounts and of
 // [jobs.Schedules].
-func Standings(snapshot jobs.ScheduleSnapshot, timingFunc func(s jobs.Schedule, tenant, account string) Timing, now time.Time) ([]Standing, error) {
-	all := make([]Standing, 0, len(snapshot.Accounts)*len(jobs.Schedules))
+func Statuses(snapshot jobs.ScheduleSnapshot, timingFunc func(s jobs.Schedule, tenant, account string) Timing, now time.Time) ([]ScheduleStatus, error) {
+	all := make([]ScheduleStatus, 0, len(snapshot.Accounts)*len(jobs.Schedules))
 	err := newTimetable(timingFunc).entries(snapshot, func(account jobs.Account, e *entry, row *jobs.Slot) {
-		s := Standing{Schedule: e.schedule, Account: account, Timing: timingFunc(e.schedule, account.Tenant, account.Email)}
+		s := ScheduleStatus{Schedule: e.schedule, Account: account, Timing: timingFunc(e.schedule, account.Tenant, account.Email)}
 		if row != nil {
 			s.Slot = *row
 		}
@@ -45,7 +45,7 @@ func Standings(snapshot jobs.ScheduleSnapshot, timingFunc func(s jobs.Schedule, 
 }
 
 // arrange finds out when the next run is, and for how long one has been due.
-func (s *Standing) arrange(e *entry, unseen bool, pauses []jobs.SchedulePause, now time.Time) (next time.Time, lag time.Duration) {
+func (s *ScheduleStatus) arrange(e *entry, unseen bool, pauses []jobs.SchedulePause, now time.Time) (next time.Time, lag time.Duration) {
 	e.held(pauses)
 	if unseen {
 		s.Slot = *e.firstSlot(now)
@@ -60,16 +60,16 @@ func (s *Standing) arrange(e *entry, unseen bool, pauses []jobs.SchedulePause, n
 	return e.at, lag
 }
 
-// A Moment is when a slot's run comes.
-type Moment struct {
+// A NextRun is when the run of a slot is due.
+type NextRun struct {
 	Slot   time.Time // in the zone of the specification
 	Due    time.Time // of an account; of none in particular, the slot
 	Spread time.Duration
 }
 
-// Coming lists when the runs of a schedule are due for an account after a moment,
-// at most n of them; for none in particular if account is empty.
-func Coming(t Timing, s jobs.Schedule, account string, after time.Time, n int) ([]Moment, error) {
+// NextRuns lists when the next runs of a schedule after a moment are due for an account,
+// at most n of them. An empty account stands for none in particular.
+func NextRuns(t Timing, s jobs.Schedule, account string, after time.Time, n int) ([]NextRun, error) {
 	read, err := newTiming(t)
 	if err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ func Coming(t Timing, s jobs.Schedule, account string, after time.Time, n int) (
 	if slot.IsZero() { // there was none yet
 		slot = after
 	}
-	var all []Moment
+	var all []NextRun
 	for slot = read.next(slot); len(all) < n && !slot.IsZero(); slot = read.next(slot) {
-		all = append(all, Moment{slot.In(zone), read.due(slot, p).UTC(), read.width(slot)})
+		all = append(all, NextRun{slot.In(zone), read.due(slot, p).UTC(), read.width(slot)})
 	}
 	return all, nil
 }

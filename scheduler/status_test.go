@@ -25,11 +25,11 @@ func TestStandingsTellWhatASchedulerWouldDo(t *testing.T) {
 		}
 		return scheduler.Timing{Spec: "0 * * * *", Zone: "UTC", Spread: 0, CatchUp: true}
 	}
-	all, err := scheduler.Standings(roll, timing, now)
+	all, err := scheduler.Statuses(roll, timing, now)
 	if err != nil || len(all) != len(accounts)*len(jobs.Schedules) {
 		t.Fatalf("%d standings, %v", len(all), err)
 	}
-	mail := map[string]scheduler.Standing{}
+	mail := map[string]scheduler.ScheduleStatus{}
 	for _, s := range all {
 		if s.Schedule == jobs.ScheduleMail {
 			mail[s.Account.Email] = s
@@ -52,7 +52,7 @@ func TestStandingsTellWhatASchedulerWouldDo(t *testing.T) {
 func TestWhatComesIsShownInItsZone(t *testing.T) {
 	before := time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 	of := scheduler.Timing{Spec: "30 2 * * *", Zone: "America/New_York", Spread: time.Hour}
-	slots, err := scheduler.Coming(of, jobs.ScheduleMail, "", before, 3)
+	slots, err := scheduler.NextRuns(of, jobs.ScheduleMail, "", before, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestWhatComesIsShownInItsZone(t *testing.T) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
-	due, err := scheduler.Coming(of, jobs.ScheduleMail, "ann@example.com", before, 3)
+	due, err := scheduler.NextRuns(of, jobs.ScheduleMail, "ann@example.com", before, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

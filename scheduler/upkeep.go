@@ -64,7 +64,7 @@ func (s *Scheduler) sweep(ctx context.Context, live []jobs.Job) error {
 	})
 	for state, n := range swept.Removed {
 		s.metrics.swept.WithLabelValues(state).Add(float64(n))
-		s.opts.Log.Info("tasks removed that mean nothing any more", zap.String("state", state), zap.Int("tasks", n))
+		s.opts.Log.Info("tasks removed that have no meaning any more", zap.String("state", state), zap.Int("tasks", n))
 	}
 	if err != nil {
 		return fmt.Errorf("sweep the queues: %w", err)
@@ -88,8 +88,8 @@ func over(ref jobs.TaskRef, job jobs.Job) bool {
 // once when the clock was set back.
 const repairEvery = time.Minute
 
-// repairClock sets back what a clock that was ahead for a while has left in the
-// store: a schedule, a wait or a renewal whose moment would not come for days.
+// repairClock sets back what a clock that was ahead for a while has left in the store:
+// a schedule, a wait or a renewal whose moment would not come for days.
 func (s *Scheduler) repairClock(ctx context.Context, now time.Time, elapsed time.Duration) error {
 	setBack := now.Round(0).Sub(s.clock.wall)-(elapsed-s.clock.at) < -time.Second
 	if !s.clock.wall.IsZero() && !setBack && elapsed-s.clock.looked < repairEvery {
@@ -100,7 +100,7 @@ func (s *Scheduler) repairClock(ctx context.Context, now time.Time, elapsed time
 	if err != nil {
 		return fmt.Errorf("repair stored moments: %w", err)
 	}
-	s.clock = clockSight{wall: now.Round(0), at: elapsed, looked: elapsed}
+	s.clock = clockSeen{wall: now.Round(0), at: elapsed, looked: elapsed}
 	for _, r := range repaired {
 		s.metrics.repaired.WithLabelValues(r.What).Add(float64(r.Count))
 		s.opts.Log.Warn("stored moments set back: a clock was ahead when they were written",
@@ -109,8 +109,8 @@ func (s *Scheduler) repairClock(ctx context.Context, now time.Time, elapsed time
 	return nil
 }
 
-// A clockSight is how the wall clock and the one that nobody sets stood at a tick.
-type clockSight struct {
+// A clockSeen is how the wall clock and the one that nobody sets stood at a tick.
+type clockSeen struct {
 	wall   time.Time
 	at     time.Duration
 	looked time.Duration // when moments were last looked for

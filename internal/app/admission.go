@@ -37,11 +37,11 @@ func capacities(cfg config.Config, projects map[string]quota.Project, ledger *qu
 				return nil, err
 			}
 			c := scheduler.Capacity{
-				Places: cfg.Fairness.Places,
-				Slice:  int64(min(user, whole) / 60 * cfg.Worker.Slice.Seconds() * float64(cfg.Scale)),
+				Jobs:  cfg.Fairness.Places,
+				Slice: int64(min(user, whole) / 60 * cfg.Worker.Slice.Seconds() * float64(cfg.Scale)),
 			}
-			if c.Places == 0 {
-				c.Places = int(math.Ceil(spare * whole / user))
+			if c.Jobs == 0 {
+				c.Jobs = int(math.Ceil(spare * whole / user))
 			}
 			all[name] = c
 		}

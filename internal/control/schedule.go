@@ -127,7 +127,7 @@ func (c *Control) NextRuns(ctx context.Context, schedule jobs.Schedule, account 
 		if timing.Spec == "" {
 			continue
 		}
-		coming, err := scheduler.Coming(timing, one, scope.Account, time.Now(), n)
+		coming, err := scheduler.NextRuns(timing, one, scope.Account, time.Now(), n)
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (c *Control) Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]Sc
 	if err != nil {
 		return nil, err
 	}
-	all, err := scheduler.Standings(snapshot, TimingFunc(c.cfg), time.Now())
+	all, err := scheduler.Statuses(snapshot, TimingFunc(c.cfg), time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (c *Control) Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]Sc
 			set := c.cfg.Schedule(one.Schedule, one.Account.Tenant, one.Account.Email)
 			lines[g] = &ScheduleLine{Schedule: g.schedule, SettingsOf: g.of, Spec: set.Spec, Zone: set.Zone, Results: map[string]int{}}
 		}
-		addStanding(lines[g], one, work)
+		addStatus(lines[g], one, work)
 	}
 	return inOrder(lines), nil
 }
@@ -68,7 +68,7 @@ func rankedSource(of string) string {
 	return string(rune('0'+slices.Index([]string{"defaults", "all", "tenant", "account"}, kind))) + of
 }
 
-func settingsOf(cfg config.Config, s scheduler.Standing) string {
+func settingsOf(cfg config.Config, s scheduler.ScheduleStatus) string {
 	of := cfg.ScheduleSource(s.Schedule, s.Account.Tenant, s.Account.Email)
 	switch of {
 	case "tenant":
@@ -79,8 +79,8 @@ func settingsOf(cfg config.Config, s scheduler.Standing) string {
 	return of
 }
 
-// addStanding adds an account to the line that it belongs to.
-func addStanding(line *ScheduleLine, s scheduler.Standing, work scheduleWork) {
+// addStatus adds an account to the line that it belongs to.
+func addStatus(line *ScheduleLine, s scheduler.ScheduleStatus, work scheduleWork) {
 	line.Accounts++
 	if !s.Next.IsZero() && (line.Next.IsZero() || s.Next.Before(line.Next)) {
 		line.Next = s.Next
@@ -115,7 +115,7 @@ func latest(a, b time.Time) time.Time {
 }
 
 // pausedBy names what pauses a schedule for an account.
-func pausedBy(s scheduler.Standing) (by []string) {
+func pausedBy(s scheduler.ScheduleStatus) (by []string) {
 	if s.Timing.Paused {
 		by = append(by, "settings")
 	}
@@ -145,7 +145,7 @@ func workOf(ctx context.Context, s *sqlite.Store, account string) (scheduleWork,
 
 // result is what an account's last run came to: how the work stands that it asked
 // for, or that it has yet to begin.
-func (w scheduleWork) result(s scheduler.Standing) (result, problem string) {
+func (w scheduleWork) result(s scheduler.ScheduleStatus) (result, problem string) {
 	switch {
 	case s.Slot.Runs == 0:
 		return "never", ""

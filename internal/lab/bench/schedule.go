@@ -271,7 +271,7 @@ func (d *day) figures(ctx context.Context) (ScheduleFigures, error) {
 	var normal, caught []time.Time
 	for i := range d.size.accounts {
 		account := fmt.Sprintf("user%05d@example.com", i)
-		coming, err := scheduler.Coming(hourly, jobs.ScheduleMail, account, d.begin, 24)
+		coming, err := scheduler.NextRuns(hourly, jobs.ScheduleMail, account, d.begin, 24)
 		if err != nil {
 			return f, err
 		}
