@@ -123,65 +123,6 @@ func TestLaneWaits(t *testing.T) {
 	}
 }
 
-func TestLaneLoads(t *testing.T) {
-	const long = 8 * time.Hour
-	for _, load := range laneLoads {
-		t.Run(load.Name, func(t *testing.T) {
-			demands := load.Demands(1, long)
-			singles, sends := 0, 0
-			for i, d := range demands {
-				if d.At < 0 || d.At >= long+traffic.BurstTime || d.At%time.Microsecond != 0 {
-					t.Fatalf("a call at %s", d.At)
-				}
-				if i > 0 && d.At < demands[i-1].At {
-					t.Fatalf("a call at %s after one at %s", d.At, demands[i-1].At)
-				}
-				switch d.Cost {
-				case traffic.ReadCost:
-					singles++
-				case traffic.SendCost:
-					sends++
-				default:
-					t.Fatalf("a call of %d units", d.Cost)
-				}
-			}
-			singles -= sends * traffic.BurstCalls
-			if got := float64(singles) / long.Minutes(); got < 0.95*load.PerMinute || got > 1.05*load.PerMinute {
-				t.Errorf("%v calls a minute beside the bursts, want about %v", got, load.PerMinute)
-			}
-			if wanted := load.BurstEvery > 0; wanted != (sends > 0) {
-				t.Errorf("%d bursts", sends)
-			} else if wanted && (sends < 70 || sends > 125) { // four standard deviations
-				t.Errorf("%d bursts, want about %v", sends, long/load.BurstEvery)
-			}
-			if cmp.Diff(demands, load.Demands(1, long)) != "" {
-				t.Error("the same seed gives other calls")
-			}
-			if slices.Equal(demands, load.Demands(2, long)) {
-				t.Error("another seed gives the same calls")
-			}
-		})
-	}
-}
-
-// A burst's calls and its send come within two seconds.
-func TestLaneBurst(t *testing.T) {
-	const long = 20 * time.Minute
-	demands := traffic.Load{PerMinute: 1e-6, BurstEvery: 10 * time.Minute}.Demands(3, long)
-	if len(demands) == 0 || len(demands)%(traffic.BurstCalls+1) != 0 {
-		t.Fatalf("%d calls are no whole bursts", len(demands))
-	}
-	for burst := range slices.Chunk(demands, traffic.BurstCalls+1) {
-		if took := burst[traffic.BurstCalls].At - burst[0].At; took > traffic.BurstTime || took < traffic.BurstTime/2 {
-			t.Errorf("a burst takes %s", took)
-		}
-		sends := slices.DeleteFunc(slices.Clone(burst), func(d traffic.Demand) bool { return d.Cost != traffic.SendCost })
-		if len(sends) != 1 {
-			t.Errorf("%d sends in a burst", len(sends))
-		}
-	}
-}
-
 // What judges look for by name.
 func TestLanesFields(t *testing.T) {
 	raw, err := json.Marshal(&LanesFigures{Runs: []LaneRun{{}}})
