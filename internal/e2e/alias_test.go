@@ -18,7 +18,7 @@ import (
 func TestOneMailboxHasOneQuotaByWhateverName(t *testing.T) {
 	t.Parallel()
 	const alias = "sales@example.com"
-	r := newRigOf(t, fakegoogle.Options{Scale: 60, UserLimit: 1000}, map[string]int{ann: 60})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 60, UserLimit: 1000}, map[string]int{ann: 60})
 	if err := r.fake.AddAlias(ann, alias); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestOneMailboxHasOneQuotaByWhateverName(t *testing.T) {
 // A mailbox that is added by its own address after an alias of it is told at once.
 func TestAMailboxIsNotAddedTwiceWithoutAWord(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{"sales@example.com": 0})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{"sales@example.com": 0})
 	s := r.open()
 	job, _, err := s.StartBackfill(t.Context(), "sales@example.com", jobs.Filter{})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // in the message, share a name or have none, and reads each by both ways.
 func TestAttachmentsOfNothingAreThere(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
 	box := r.fake.Mailbox(ann)
 	const nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	two := "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n" +

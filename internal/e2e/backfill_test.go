@@ -16,7 +16,7 @@ import (
 
 func TestABackfillEndToEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 300)
+	r := newSite(t, 300)
 	a := r.run()
 	r.startBackfill()
 	j := r.wait(a.Store(), "ended", terminal)
@@ -50,7 +50,7 @@ func TestABackfillEndToEnd(t *testing.T) {
 // their tasks again, before the first slice as between any others.
 func TestAWipedRedisLosesNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 400)
+	r := newSite(t, 400)
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis.Addr})
 	defer rdb.Close()
 	flush := func() {
@@ -85,7 +85,7 @@ func TestAWorkerKilledFiveTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const messages, kills = 600, 5
-	r := newRig(t, messages)
+	r := newSite(t, messages)
 	r.run(app.RoleScheduler)
 	s := r.open()
 	r.startBackfill()

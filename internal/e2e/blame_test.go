@@ -13,7 +13,7 @@ import (
 // calendars as if the account were at fault: the account's work goes on.
 func TestOneItemsRefusalIsNotTheAccounts(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: 100})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: 100})
 	box := r.fake.Mailbox(ann)
 	var ids []string
 	for range 6 {

@@ -27,10 +27,10 @@ import (
 
 const eventsList = "calendar.events.list"
 
-// newCalendarRig is a site whose project has a price list for Calendar too.
-func newCalendarRig(t *testing.T, o fakegoogle.Options) *site {
+// newCalendarSite is a site whose project has a price list for Calendar too.
+func newCalendarSite(t *testing.T, o fakegoogle.Options) *site {
 	t.Helper()
-	r := newRigOf(t, o, map[string]int{ann: 0})
+	r := newSiteOf(t, o, map[string]int{ann: 0})
 	r.configure(func(cfg *config.Config) {
 		project := cfg.Google.Projects[rig.Project]
 		project.Prices = append(project.Prices, "calendar-2026-05")
@@ -169,7 +169,7 @@ func (r *site) lists() (events, calendars int64) {
 // be read; synced, synced again with one call each, and equal after each change.
 func TestCalendarsEndToEnd(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	const holidays = "en.usa#holiday@group.v.calendar.google.com"
 	ids := []string{holidays, "missing@example.com", "forbidden@example.com"}
 	for i := range 8 {
@@ -279,7 +279,7 @@ func TestAWorkerKilledAtPage9OfChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	r.run(app.RoleScheduler)
 	s := r.open()
 	diary := r.diary(ann, 0)
@@ -339,7 +339,7 @@ func TestAWorkerKilledAtPage9OfChanges(t *testing.T) {
 // becomes tombstones.
 func TestARefusedSyncTokenCostsOneFullPass(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	diary, other := r.diary(ann, 100), r.diary("other@group.calendar.google.com", 1)
 	a := r.run()
 	s := a.Store()
@@ -424,7 +424,7 @@ func TestARefusedSyncTokenCostsOneFullPass(t *testing.T) {
 // Calls of one calendar that fail hold up no other, and are made again.
 func TestAFailingCalendarHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	for i := range 6 {
 		r.diary(fmt.Sprintf("team%d@group.calendar.google.com", i), 5)
 	}
@@ -461,7 +461,7 @@ func TestAFailingCalendarHoldsUpNoOther(t *testing.T) {
 func TestAFirstSyncLeavesPeopleTheirQuota(t *testing.T) {
 	t.Parallel()
 	const limit = 60 // calls of a user in a minute, which is two seconds here
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale, CalendarUserLimit: limit})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale, CalendarUserLimit: limit})
 	r.diary(ann, 100)
 	if err := r.fake.AddFault(fault.Fault{Method: eventsList, Quirk: fault.Quirk{PageItems: 1}}); err != nil {
 		t.Fatal(err)
@@ -540,7 +540,7 @@ func (r *site) edit(ctx context.Context, client *http.Client) (status int, err e
 // the date of change that it had before, in changes and in a reading of everything.
 func TestARestoredEventIsBack(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	c := r.diary(ann, 2)
 	put := func(format string, args ...any) {
 		t.Helper()

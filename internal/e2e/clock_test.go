@@ -15,7 +15,7 @@ import (
 // mailbox is kept in step, and a backfill that waits goes on, as if it never was.
 func TestAClockThatWasAheadOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 20)
+	r := newSite(t, 20)
 	r.cfg.Schedules = map[string]config.Schedule{"mail-sync": {Spec: "@every 2s"}}
 	a := r.run()
 	r.startBackfill()

@@ -29,7 +29,7 @@ const methodGet = "gmail.users.messages.get"
 func TestAUserToldToRetryLaterIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	const told = 8 * time.Second
-	r := newRigOf(t, fakegoogle.Options{Scale: 20, UserLimit: 1500, PushBack: 200 * time.Millisecond},
+	r := newSiteOf(t, fakegoogle.Options{Scale: 20, UserLimit: 1500, PushBack: 200 * time.Millisecond},
 		map[string]int{ann: 60, bob: 140, cid: 140})
 	if err := r.fake.AddFault(fault.Fault{User: ann, Method: methodGet, Nth: 15, RetryAfterMS: int(told.Milliseconds())}); err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func (r *site) nothingSpent() {
 func TestTwentyMinutesOfRefusalsEndByThemselves(t *testing.T) {
 	t.Parallel()
 	const scale, refusing = 60, 20 * time.Second
-	r := newRigOf(t, fakegoogle.Options{Scale: scale, UserLimit: 1200}, map[string]int{ann: 40})
+	r := newSiteOf(t, fakegoogle.Options{Scale: scale, UserLimit: 1200}, map[string]int{ann: 40})
 	if err := r.fake.AddFault(fault.Fault{Method: methodGet, Reason: "userRateLimitExceeded", ForMS: int(refusing.Milliseconds())}); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestTwentyMinutesOfRefusalsEndByThemselves(t *testing.T) {
 // day is over. Both jobs wait for that, until then, and say so.
 func TestWhatGoogleRefusedIsSaid(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, fakegoogle.Options{Scale: 60, UserLimit: 1200}, map[string]int{ann: 200, bob: 200})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 60, UserLimit: 1200}, map[string]int{ann: 200, bob: 200})
 	for _, f := range []fault.Fault{{User: ann, Method: methodGet, Nth: 5, Reason: "dailyLimitExceeded"}} {
 		if err := r.fake.AddFault(f); err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestWhatGoogleRefusedIsSaid(t *testing.T) {
 // once, far below the limit; one refusal names sending mail, and an hour.
 func TestIsolatedRefusalsCostABackfillSeconds(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, fakegoogle.Options{Scale: 20, UserLimit: 60_000}, map[string]int{ann: 60})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 20, UserLimit: 60_000}, map[string]int{ann: 60})
 	hour := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
 	faults := []fault.Fault{{Method: methodGet, Nth: 4, Status: 429, Reason: "rateLimitExceeded",
 		Message: "User-rate limit exceeded.  Retry after " + hour + " (Mail sending)"}}

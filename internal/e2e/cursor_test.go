@@ -36,7 +36,7 @@ func (r *site) ended(s *sqlite.Store, id string) jobs.Job {
 // is there after the sync that follows.
 func TestABackfillOfAPartComesBeforeTheWhole(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 60)
+	r := newSite(t, 60)
 	a := r.run()
 	for _, f := range []jobs.Filter{{First: 20}, {First: 5, Format: jobs.FormatMetadataFirst}} {
 		r.backfillPart(a.Store(), f)
@@ -60,7 +60,7 @@ func TestABackfillOfAPartComesBeforeTheWhole(t *testing.T) {
 // not because a backfill ends.
 func TestACancelledSyncRestsThroughBackfills(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 30)
+	r := newSite(t, 30)
 	box := r.fake.Mailbox(ann)
 	a := r.run()
 	r.startBackfill()
@@ -106,7 +106,7 @@ func TestACancelledSyncRestsThroughBackfills(t *testing.T) {
 // get does not find it. The next does, with no sync between.
 func TestAMessageThatIsJustAddedIsLookedForAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 10)
+	r := newSite(t, 10)
 	box := r.fake.Mailbox(ann)
 	a := r.run()
 	r.startBackfill()
@@ -143,7 +143,7 @@ func TestAMessageThatIsJustAddedIsLookedForAgain(t *testing.T) {
 // gives a later backfill.
 func TestABackfillLiftsATombstone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 10)
+	r := newSite(t, 10)
 	a := r.run()
 	r.startBackfill()
 	r.backfilled(a.Store())
@@ -167,7 +167,7 @@ func TestABackfillLiftsATombstone(t *testing.T) {
 // its first page or at a later one. It is left out, and the sync goes on.
 func TestALabelIsDeletedWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 20)
+	r := newSite(t, 20)
 	box := r.fake.Mailbox(ann)
 	for i, m := range box.Messages() {
 		box.Relabel(m.ID, []string{"Label_7", fmt.Sprint("Label_", 8+i%2)}, nil)
@@ -236,7 +236,7 @@ func (r *site) arrivesBefore(s *sqlite.Store, id, what string, over func(jobs.Cu
 // while the reading takes long, and while its calls fail.
 func TestHistoryGoesOnWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 60)
+	r := newSite(t, 60)
 	r.cfg.Worker.Slice = 100 * time.Millisecond
 	box := r.fake.Mailbox(ann)
 	a := r.run()
@@ -295,7 +295,7 @@ func TestHistoryGoesOnWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 // the same day, whatever Google says; the state says why.
 func TestHistoryThatRunsBackwards(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 30)
+	r := newSite(t, 30)
 	box := r.fake.Mailbox(ann)
 	a := r.run()
 	r.startBackfill()
@@ -338,7 +338,7 @@ func TestHistoryThatRunsBackwards(t *testing.T) {
 // then followed.
 func TestAMailboxMadeAnew(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 30)
+	r := newSite(t, 30)
 	box := r.fake.Mailbox(ann)
 	a := r.run()
 	r.startBackfill()
@@ -373,7 +373,7 @@ func TestAMailboxMadeAnew(t *testing.T) {
 // ahead, that the mailbox knows nothing of.
 func TestWhatAWholeReadingSaysIsTaken(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 20)
+	r := newSite(t, 20)
 	box := r.fake.Mailbox(ann)
 	a := r.run()
 	r.startBackfill()
@@ -395,7 +395,7 @@ func TestWhatAWholeReadingSaysIsTaken(t *testing.T) {
 // brought is not in the new one.
 func TestAMailboxMadeAnewBeforeItsFirstWholeBackfill(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 20)
+	r := newSite(t, 20)
 	box := r.fake.Mailbox(ann)
 	a := r.run()
 	r.backfillPart(a.Store(), jobs.Filter{First: 8})

@@ -16,7 +16,7 @@ import (
 func TestDraftsSavedBesideABackfill(t *testing.T) {
 	t.Parallel()
 	const messages, drafts = 150, 20
-	r := newRig(t, messages)
+	r := newSite(t, messages)
 	box := r.fake.Mailbox(ann)
 	ids := make([]string, drafts) // of the present versions
 	for i := range ids {

@@ -23,11 +23,11 @@ func (r *site) estimate(filter jobs.Filter, sample int) estimate.Estimate {
 	return e
 }
 
-// newPriced is a rig whose mailbox holds 1,200 messages: 60 of them in spam and 40
+// newPriced is a site whose mailbox holds 1,200 messages: 60 of them in spam and 40
 // in trash, 500 with label Work, one of which is trash.
 func newPriced(t *testing.T) *site {
 	t.Helper()
-	r := newRigOf(t, fakegoogle.Options{Scale: scale}, map[string]int{ann: 0})
+	r := newSiteOf(t, fakegoogle.Options{Scale: scale}, map[string]int{ann: 0})
 	box := r.fake.Mailbox(ann)
 	for i := range 1200 {
 		raw := fmt.Appendf(nil, "Subject: s%d\r\nDate: %s\r\nMessage-ID: <%d@example.com>\r\n\r\n%0*d\r\n", i,

@@ -19,7 +19,7 @@ import (
 // the refusal. The process says that it is not ready, and soon works with the new one.
 func TestAProcessIsBackAfterAFailover(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 240)
+	r := newSite(t, 240)
 	proxy, err := localredis.NewProxy(r.redis.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAProcessIsBackAfterAFailover(t *testing.T) {
 // enough.
 func TestAProcessIsNotReadyWhileRedisTakesNoWrites(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1)
+	r := newSite(t, 1)
 	rdb := redisAt(t, r.redis.Addr)
 	a := r.run(app.RoleWeb)
 	awaitReady(t, a, "ok")

@@ -14,7 +14,7 @@ import (
 // programs, Prometheus and people with a link are not.
 func TestOneGuardStandsBeforeAllPages(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1)
+	r := newSite(t, 1)
 	r.cfg.Web.Hosts = []string{"headroom.example.com"}
 	r.cfg.Metrics.Listen = "127.0.0.1:0"
 	r.cfg.Push.Calendar.Address = "http://headroom.example.com/push/calendar"

@@ -57,7 +57,7 @@ func read[T any](t *testing.T, a answer) T {
 }
 
 func TestAPIEstimatesLikeTheCommand(t *testing.T) {
-	r := newRig(t, 120)
+	r := newSite(t, 120)
 	a := r.run(app.RoleWeb)
 	wants := func(account string, sample int) answer {
 		return r.call(a, http.MethodPost, "/estimates", map[string]any{"account": account, "sample": sample})

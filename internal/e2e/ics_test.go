@@ -194,7 +194,7 @@ func dumpOf(fake *fakegoogle.Server) (all []calendar.State) {
 func TestRealCalendars(t *testing.T) {
 	t.Parallel()
 	dir := icsFolder(t)
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	problems, err := r.fake.LoadCalendars(ann, dir)
 	if err != nil {
 		t.Fatal(err)

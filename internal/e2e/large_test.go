@@ -23,7 +23,7 @@ func TestLargeMessagesNeedLittleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	const many, size, most = 10, 6_000_000, 110 << 10 // KiB; with all of them in memory it would be more
-	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
 	for range many {
 		r.fake.Mailbox(ann).AddLarge(size)
 	}

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap/zaptest"
 
-	"headroom/config"
 	"headroom/internal/app"
-	"headroom/internal/lab/localredis"
+	"headroom/internal/lab/fakegoogle"
 )
 
 // TestEveryMetricIsDocumented holds the table of docs/operations.md to what a
@@ -36,24 +34,10 @@ var descForm = regexp.MustCompile(`^Desc\{fqName: "(headroom_\w+)".* variableLab
 // with labels are described before they have a value, but gathered only after.
 func registeredMetrics(t *testing.T) map[string][]string {
 	t.Helper()
-	server, err := localredis.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Stop)
-	dir := t.TempDir()
-	cfg := config.Default()
-	cfg.Google.Endpoint = "http://127.0.0.1:1" // is never called
-	cfg.Google.Projects = map[string]config.Project{"main": {}}
-	cfg.Redis.URL = config.URL(server.URL())
-	cfg.Store = config.Store{Path: filepath.Join(dir, "headroom.db"), Blobs: filepath.Join(dir, "blobs")}
-	cfg.Web.Listen = "127.0.0.1:0"
-	cfg.Push.Calendar.Address = "https://headroom.example.com/push/calendar"
-	if cfg, err = cfg.Completed(); err != nil {
-		t.Fatal(err)
-	}
+	r := newSiteOf(t, fakegoogle.Options{}, nil)
+	r.cfg.Push.Calendar.Address = "https://headroom.example.com/push/calendar"
 	registry := prometheus.NewRegistry()
-	a, err := app.New(t.Context(), cfg, app.Options{Log: zaptest.NewLogger(t), Registry: registry})
+	a, err := app.New(t.Context(), r.cfg, app.Options{Log: zaptest.NewLogger(t), Registry: registry})
 	if err != nil {
 		t.Fatal(err)
 	}

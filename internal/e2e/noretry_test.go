@@ -34,7 +34,7 @@ func TestWhatSomebodyMustMendIsNotAskedAgain(t *testing.T) {
 	for _, row := range rows {
 		mailboxes[row.name+"@example.com"] = messages
 	}
-	r := newRigOf(t, fakegoogle.Options{Scale: 100}, mailboxes)
+	r := newSiteOf(t, fakegoogle.Options{Scale: 100}, mailboxes)
 	for _, row := range rows {
 		row.fault.User = row.name + "@example.com"
 		if err := r.fake.AddFault(row.fault); err != nil {
@@ -75,7 +75,7 @@ func TestAnAPIThatIsNotEnabled(t *testing.T) {
 	for i := range 8 {
 		mailboxes[fmt.Sprintf("u%d@example.com", i)] = 5
 	}
-	r := newRigOf(t, fakegoogle.Options{Scale: scale}, mailboxes)
+	r := newSiteOf(t, fakegoogle.Options{Scale: scale}, mailboxes)
 	if err := r.fake.AddFault(fault.Fault{Reason: "accessNotConfigured"}); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func TestOddListingsLoseNothing(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: messages})
+			r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: messages})
 			r.fake.Mailbox(ann).SetProfile(tt.habits)
 			for _, f := range append(tt.faults, odd(fault.Fault{}, nil)) {
 				if err := r.fake.AddFault(f); err != nil {
@@ -116,7 +116,7 @@ func TestOddListingsLoseNothing(t *testing.T) {
 // what it should be.
 func TestOddBodiesCostAnotherCall(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 40})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 40})
 	infos := r.fake.Mailbox(ann).Messages()
 	bad := []fault.Fault{
 		{Truncate: true},
@@ -168,7 +168,7 @@ func TestMailThatNoReaderUnderstandsIsKept(t *testing.T) {
 		"Subject: nothing\r\n\r\n",
 		"Subject: year 0\r\nDate: Mon, 01 Jan 0000 00:00:00 +0000\r\n\r\nbody\r\n",
 	}
-	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 20})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 20})
 	for _, raw := range mails {
 		r.fake.Mailbox(ann).Add([]byte(raw))
 	}
@@ -189,7 +189,7 @@ func TestMailThatNoReaderUnderstandsIsKept(t *testing.T) {
 // TestFiltersAreExact brings parts of a mailbox whose search is loose.
 func TestFiltersAreExact(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 0})
 	box := r.fake.Mailbox(ann)
 	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	var ids []string // the newest last

@@ -48,7 +48,7 @@ func TestOddEventsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	c := r.diary(ann, 0)
 	for _, event := range []string{oddZone, customZone, endsEarly, noEnd} {
 		if _, err := c.Put(json.RawMessage(event)); err != nil {
@@ -110,7 +110,7 @@ func TestOddEventsAreRead(t *testing.T) {
 // series and the span.
 func TestAPageOfEndlessSeries(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	c := r.diary(ann, 0)
 	for i := range 200 {
 		rule := []string{"FREQ=DAILY", "FREQ=HOURLY", "FREQ=SECONDLY", "FREQ=WEEKLY"}[i%4]

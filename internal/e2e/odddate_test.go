@@ -22,7 +22,7 @@ import (
 // are stored, and listed with their neighbours, by every way there is.
 func TestDatesOutOfTheWorld(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: 100})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: 100})
 	dates := []string{"253402300800000", "-62167219200001", "9223372036854775807", "-9223372036854775808", "99999999999999999999", "0", "", "1764547200000"}
 	box, ids := r.fake.Mailbox(ann), []string{}
 	for _, date := range dates {

@@ -93,7 +93,7 @@ func TestExportsThatOtherReadersTake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	for name, odd := range oddCalendars {
 		c, err := r.fake.AddCalendar(ann, calendar.Info{ID: name})
 		if err != nil {

@@ -30,7 +30,7 @@ func set(method, id string, fields map[string]string) fault.Fault {
 // are stored as they came and take place, and so do their neighbours.
 func TestOddEventsCostNobodyElse(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: 30})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: 30})
 	c := r.diary("team", 8)
 	r.add(c, calendar.Event{ID: "series1", Recurrence: []string{"RRULE:FREQ=DAILY;COUNT=2"}}, "2026-12-02", "2026-12-03")
 	fault := set(eventsList, "", map[string]string{
@@ -94,7 +94,7 @@ func TestOddEventsCostNobodyElse(t *testing.T) {
 // other base64: each costs one call, and what the store has is what was sent.
 func TestOddMailIsReadAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 12})
+	r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: 12})
 	ids := r.fake.Mailbox(ann).Messages()
 	mail := []byte("Subject: \xfb\xff\xbf\xfe\r\n\r\nbody\r\n")
 	standard := base64.StdEncoding.EncodeToString(mail)

@@ -36,7 +36,7 @@ func TestABackfillOutlastsATimeWithoutRedis(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 400)
+			r := newSite(t, 400)
 			proxy, err := localredis.NewProxy(r.redis.Addr)
 			if err != nil {
 				t.Fatal(err)

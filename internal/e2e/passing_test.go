@@ -59,7 +59,7 @@ func (f *front) down() { _ = f.server.Close() }
 func TestABackfillOutlastsATimeWithoutGoogle(t *testing.T) {
 	t.Parallel()
 	mailboxes := map[string]int{ann: 120, "bob@example.com": 3}
-	r := newRigOf(t, fakegoogle.Options{Scale: scale}, mailboxes)
+	r := newSiteOf(t, fakegoogle.Options{Scale: scale}, mailboxes)
 	way := newFront(r)
 	way.down()
 	a := r.run(app.RoleScheduler, app.RoleWorker)
@@ -89,7 +89,7 @@ func TestAProjectsCauseClearsByItself(t *testing.T) {
 	for i := range 8 {
 		mailboxes[fmt.Sprintf("u%d@example.com", i)] = 5
 	}
-	r := newRigOf(t, fakegoogle.Options{Scale: scale}, mailboxes)
+	r := newSiteOf(t, fakegoogle.Options{Scale: scale}, mailboxes)
 	r.withKey()
 	if err := r.fake.AddFault(fault.Fault{Method: methodToken, Reason: "invalid_grant",
 		Message: "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."}); err != nil {
@@ -127,7 +127,7 @@ func TestAProjectsCauseClearsByItself(t *testing.T) {
 // makes the work wait and say so; once it is raised, the work goes on.
 func TestACeilingUnderOneCallsPriceEndsNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 60)
+	r := newSite(t, 60)
 	a := r.run(app.RoleScheduler, app.RoleWorker)
 	revision := uint32(0)
 	ceiling := func(share float64) {

@@ -65,7 +65,7 @@ func (r *site) watch(s *sqlite.Store, k jobs.WatchKey) jobs.Watch {
 // that it may of the quota.
 func TestAPushBringsMailWithinSeconds(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1500)
+	r := newSite(t, 1500)
 	r.pushing()
 	a := r.run()
 	r.pushTo(a, nil)
@@ -115,7 +115,7 @@ func TestAPushBringsMailWithinSeconds(t *testing.T) {
 // next, which nobody else asked for.
 func TestAPushDuringASync(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 20)
+	r := newSite(t, 20)
 	r.pushing()
 	var hold, held atomic.Bool
 	answers := make(chan struct{})
@@ -145,7 +145,7 @@ func TestAPushDuringASync(t *testing.T) {
 // back.
 func TestAWatchIsRenewedInTime(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5)
+	r := newSite(t, 5)
 	r.pushing()
 	a := r.run()
 	r.pushTo(a, func(p *gmail.Push) { p.WatchLifeMS = 2_000 })

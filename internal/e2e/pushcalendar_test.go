@@ -126,7 +126,7 @@ func (r *site) counted(a *app.App) string {
 // while a channel takes the place of another, and what is forged is refused.
 func TestCalendarsAreToldOf(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	c := r.diary(team, 3)
 	r.diary(holidays, 1)
 	err := r.fake.AddFault(fault.Fault{Method: "calendar.events.watch", Calendar: holidays, User: ann, Status: 400,
@@ -232,7 +232,7 @@ func (r *site) forge(web *app.App, s *sqlite.Store, known calendar.ChannelInfo) 
 // their time as far as the store knows; they come back when they are due.
 func TestChannelsThatLapseAreMadeAgain(t *testing.T) {
 	t.Parallel()
-	r := newCalendarRig(t, fakegoogle.Options{Scale: scale})
+	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	c := r.diary(team, 1)
 	if err := r.fake.SetNotifyProfile(calendar.NotifyProfile{LifeMS: 3_000}); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func (r *site) wantRefused(what string, err error, cfg config.Config) {
 // refused before it touches a task; several processes of one store are not.
 func TestTheQueuesOfARunningStoreAreItsOwn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5)
+	r := newSite(t, 5)
 	r.startBackfill()
 	a := r.run()
 	r.run(app.RoleWorker)
@@ -74,7 +74,7 @@ func TestTheQueuesOfARunningStoreAreItsOwn(t *testing.T) {
 // TestACopyOfARunningStoreIsRefused: a copy has the same id.
 func TestACopyOfARunningStoreIsRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1)
+	r := newSite(t, 1)
 	raw, err := os.ReadFile(r.cfg.Store.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestACopyOfARunningStoreIsRefused(t *testing.T) {
 // is in them, when the first was deleted, or when somebody says so.
 func TestTasksOfAStoppedStoreAreKept(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1)
+	r := newSite(t, 1)
 	rdb := redisAt(t, r.redis.Addr)
 	second := r.other(filepath.Join(t.TempDir(), "headroom.db"))
 	if err := r.started(r.cfg); err != nil {
@@ -148,7 +148,7 @@ func TestTasksOfAStoppedStoreAreKept(t *testing.T) {
 // them, and the other says so and ends.
 func TestAProcessEndsWhenItsQueuesWereTaken(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1)
+	r := newSite(t, 1)
 	first, err := app.New(t.Context(), r.cfg, app.Options{Log: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatal(err)

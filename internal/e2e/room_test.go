@@ -31,7 +31,7 @@ func TestABackfillWaitsWhileTheDiskIsFull(t *testing.T) {
 					t.Errorf("umount %s: %v: %s", dir, err, out)
 				}
 			})
-			r := newRig(t, 150)
+			r := newSite(t, 150)
 			if full == "database" {
 				// Its blobs have room. What is left for its log is soon used up.
 				r.cfg.Store.Path = filepath.Join(dir, "headroom.db")

@@ -40,7 +40,7 @@ func TestASchedulerKilledBeforeASlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	const accounts, every = 20, 2 * time.Second
-	r := newRig(t, 0)
+	r := newSite(t, 0)
 	for i := range accounts - 1 {
 		if _, err := r.control().AddAccount(t.Context(), fmt.Sprintf("user%d@example.com", i), "main", control.Assignment{}); err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestASchedulerKilledBeforeASlot(t *testing.T) {
 // is past that. No sync can tell, but the scheduled reading of everything does.
 func TestAReconciliationFindsWhatTheHistoryLost(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 40)
+	r := newSite(t, 40)
 	a := r.run()
 	r.startBackfill()
 	r.backfilled(a.Store())

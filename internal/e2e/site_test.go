@@ -37,14 +37,14 @@ type site struct {
 	config string // path of a file with these settings
 }
 
-func newRig(t *testing.T, messages int) *site {
+func newSite(t *testing.T, messages int) *site {
 	t.Helper()
-	return newRigOf(t, fakegoogle.Options{Scale: scale}, map[string]int{ann: messages})
+	return newSiteOf(t, fakegoogle.Options{Scale: scale}, map[string]int{ann: messages})
 }
 
-// newRigOf makes a site of a fake with these options and mailboxes of so many
+// newSiteOf makes a site of a fake with these options and mailboxes of so many
 // messages.
-func newRigOf(t *testing.T, o fakegoogle.Options, mailboxes map[string]int) *site {
+func newSiteOf(t *testing.T, o fakegoogle.Options, mailboxes map[string]int) *site {
 	t.Helper()
 	fill := func(fake *fakegoogle.Server) error {
 		for email, messages := range mailboxes {

@@ -17,7 +17,7 @@ import (
 func TestMessagesThatStartSlowlyAreStored(t *testing.T) {
 	t.Parallel()
 	const messages, faults = 80, 2
-	r := newRigOf(t, fakegoogle.Options{Scale: scale, UserLimit: 100_000}, map[string]int{ann: 0})
+	r := newSiteOf(t, fakegoogle.Options{Scale: scale, UserLimit: 100_000}, map[string]int{ann: 0})
 	for range messages {
 		id := r.fake.Mailbox(ann).Add([]byte("Subject: a\r\n\r\n"))
 		if err := r.fake.AddFault(fault.Fault{Method: methodGet, ID: id, Status: http.StatusServiceUnavailable, Count: faults}); err != nil {

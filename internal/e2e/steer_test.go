@@ -69,7 +69,7 @@ func TestPauseThenCancelALargeMailbox(t *testing.T) {
 		t.Skip("lists 6,000 messages")
 	}
 	const most = 5 * time.Second
-	r := newRig(t, 6_000)
+	r := newSite(t, 6_000)
 	r.cfg.Worker.Lease, r.cfg.Worker.Slice = 5*time.Second, 5*time.Second // the defaults
 	a := r.run(app.RoleScheduler, app.RoleWorker)
 	r.startBackfill()
@@ -130,7 +130,7 @@ func (r *site) drained() {
 // and once with the worker stopped in the same moment.
 func TestPausingAgainAndAgainLosesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 400)
+	r := newSite(t, 400)
 	a := r.run(app.RoleScheduler, app.RoleWorker)
 	s := a.Store()
 	r.startBackfill()
@@ -158,7 +158,7 @@ func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
 		t.Skip("takes about half a minute: an item is tried five times")
 	}
 	const messages = 300
-	r := newRig(t, messages)
+	r := newSite(t, messages)
 	bad := map[string]bool{}
 	for i, m := range r.fake.Mailbox(ann).Messages() {
 		f := fault.Fault{Method: getMessage, ID: m.ID, Reason: "backendError"}
@@ -217,7 +217,7 @@ func TestWhatWasGivenUpIsListedAndRetried(t *testing.T) {
 // over; one that completed fetches nothing when it does.
 func TestStartingAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 120)
+	r := newSite(t, 120)
 	s := r.open()
 	r.startBackfill()
 	rdb := redis.NewClient(&redis.Options{Addr: r.redis.Addr})

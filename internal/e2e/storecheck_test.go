@@ -41,7 +41,7 @@ func flip(t *testing.T, path string) {
 // back what is lost through the backfill, under its quota.
 func TestAStoreIsCheckedAndRepaired(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 60)
+	r := newSite(t, 60)
 	a := r.run()
 	r.startBackfill()
 	if j := r.wait(a.Store(), "ended", terminal); j.State != jobs.Completed {
@@ -136,7 +136,7 @@ func TestAStoreIsCheckedAndRepaired(t *testing.T) {
 // TestARepairSaysWhatNobodyFetches: the backfill of the account is cancelled.
 func TestARepairSaysWhatNobodyFetches(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 200)
+	r := newSite(t, 200)
 	ctx, stop := context.WithCancel(t.Context())
 	a, err := app.New(t.Context(), r.cfg, app.Options{Log: zaptest.NewLogger(t)})
 	if err != nil {

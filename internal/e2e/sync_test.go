@@ -140,7 +140,7 @@ func since(now, then map[string]int64) map[string]int64 {
 
 func TestLiveSyncBringsWhatChanged(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 60)
+	r := newSite(t, 60)
 	a := r.run()
 	r.startBackfill()
 	r.backfilled(a.Store())
@@ -189,7 +189,7 @@ func TestLiveSyncBringsWhatChanged(t *testing.T) {
 // goes on, to messages it had and to others, is there after one sync.
 func TestMailDuringTheGap(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1700)
+	r := newSite(t, 1700)
 	crashed := make(chan struct{})
 	var lists, starts []string
 	var mu sync.Mutex
@@ -246,7 +246,7 @@ func TestMailDuringTheGap(t *testing.T) {
 func TestChangesWhileAStoppedCrawlHasHalf(t *testing.T) {
 	t.Parallel()
 	const messages = 300
-	r := newRig(t, messages)
+	r := newSite(t, messages)
 	r.cfg.Sync.Interval = 0
 	box := r.fake.Mailbox(ann)
 	s := r.open()
@@ -313,7 +313,7 @@ func (r *site) runUntil(end <-chan struct{}) (wait func()) {
 // of the time before, undo neither.
 func TestAGetThatIsOpenAcrossASync(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 2)
+	r := newSite(t, 2)
 	box := r.fake.Mailbox(ann)
 	all := box.Messages()
 	changed, deleted := all[0].ID, all[1].ID
@@ -393,7 +393,7 @@ func (r *site) holdAnswers(which func(*http.Request) bool, held func(), until <-
 // labels changed. The mailbox is read as a whole once, and the next sync is cheap.
 func TestHistoryTooOld(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 520)
+	r := newSite(t, 520)
 	r.cfg.Worker.Slice = 50 * time.Millisecond // so that it takes several
 	a := r.run()
 	r.startBackfill()
@@ -457,7 +457,7 @@ func TestHistoryTooOld(t *testing.T) {
 // TestGoneBetweenListAndGet: such messages are counted and are no fault.
 func TestGoneBetweenListAndGet(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 500)
+	r := newSite(t, 500)
 	box := r.fake.Mailbox(ann)
 	all := box.Messages()
 	var once sync.Once
@@ -484,7 +484,7 @@ func TestGoneBetweenListAndGet(t *testing.T) {
 // when a sync is asked for.
 func TestLiveSyncNeverWaitsForABackfill(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1500)
+	r := newSite(t, 1500)
 	a := r.run()
 	r.startBackfill()
 	// Two of quota's minutes are four seconds here.
@@ -512,7 +512,7 @@ func TestLiveSyncNeverWaitsForABackfill(t *testing.T) {
 // TestASyncAskedForWhileOneRunsFollowsIt.
 func TestASyncAskedForWhileOneRunsFollowsIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 10)
+	r := newSite(t, 10)
 	r.cfg.Sync.Interval = 0
 	hold, held := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -551,7 +551,7 @@ func TestASyncAskedForWhileOneRunsFollowsIt(t *testing.T) {
 // tells of is fetched all the same.
 func TestAHistoryThatTakesLongerThanASlice(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 5)
+	r := newSite(t, 5)
 	r.cfg.Worker.Slice = 100 * time.Millisecond
 	a := r.run()
 	r.startBackfill()

@@ -26,7 +26,7 @@ const (
 // with three and three with one. Every third message has two attachments.
 func newThreads(t *testing.T, o fakegoogle.Options) *site {
 	t.Helper()
-	r := newRigOf(t, o, map[string]int{ann: 0})
+	r := newSiteOf(t, o, map[string]int{ann: 0})
 	n := 0
 	for thread, size := range []int{4, 1, 4, 3, 4, 1, 4, 3, 4, 1} {
 		first := fmt.Sprintf("<%d.0@example.com>", thread)
@@ -207,7 +207,7 @@ func TestOversizeMessagesKeepTheirMetadata(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRigOf(t, fakegoogle.Options{Scale: scale}, map[string]int{ann: 0})
+			r := newSiteOf(t, fakegoogle.Options{Scale: scale}, map[string]int{ann: 0})
 			for i := range 10 {
 				r.fake.Mailbox(ann).Add(fmt.Appendf(nil, "Subject: s%d\r\nMessage-ID: <%d@example.com>\r\n\r\nbody\r\n", i, i), "INBOX")
 			}

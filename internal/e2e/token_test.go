@@ -70,7 +70,7 @@ func (r *site) tokenFault(f fault.Fault) {
 func TestATokenEndpointThatFailsForAWhile(t *testing.T) {
 	t.Parallel()
 	const messages = 300
-	r := newRig(t, messages)
+	r := newSite(t, messages)
 	r.withKey()
 	a := r.run(app.RoleScheduler, app.RoleWorker)
 	r.startBackfill()
@@ -94,7 +94,7 @@ func TestATokenEndpointThatFailsForAWhile(t *testing.T) {
 func TestARevokedGrantBlocksUntilItIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	const messages = 300
-	r := newRig(t, messages)
+	r := newSite(t, messages)
 	r.withKey()
 	s := r.open()
 	ended := make(chan struct{})

@@ -15,7 +15,7 @@ import (
 func TestTheTotalIsNotWhatListingsSay(t *testing.T) {
 	t.Parallel()
 	const messages = 700
-	r := newRigOf(t, fakegoogle.Options{Scale: scale, UserLimit: 1_000_000}, map[string]int{ann: messages})
+	r := newSiteOf(t, fakegoogle.Options{Scale: scale, UserLimit: 1_000_000}, map[string]int{ann: messages})
 	s := r.open()
 	r.startBackfill()
 	r.run(app.RoleScheduler, app.RoleWorker)

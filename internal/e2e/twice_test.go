@@ -17,7 +17,7 @@ import (
 func TestTasksDeliveredTwiceCountOnce(t *testing.T) {
 	t.Parallel()
 	const messages, spam = 200, 10
-	r := newRig(t, messages)
+	r := newSite(t, messages)
 	r.cfg.Worker.Slice = 300 * time.Millisecond // so that there are many
 	r.cfg.Worker.Lease = time.Second            // a copy of a slice at work comes back when it ends
 	for range spam {
