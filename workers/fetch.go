@@ -181,10 +181,12 @@ func (p *pass) feed(ctx context.Context) (taken int) {
 			if p.taken[item.ID] {
 				continue
 			}
-			group, err := p.group(ctx, item)
-			if err != nil {
-				p.stop(failed(err))
-				return taken
+			group := []jobs.Item{item}
+			if p.m.threads > 0 {
+				if group, err = p.group(ctx, item); err != nil {
+					p.stop(failed(err))
+					return taken
+				}
 			}
 			select {
 			case p.items <- group:

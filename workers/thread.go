@@ -49,7 +49,7 @@ const maxThread = 500
 // that costs less.
 func (p *pass) group(ctx context.Context, item jobs.Item) ([]jobs.Item, error) {
 	alone := []jobs.Item{item}
-	if p.m.threads == 0 || item.Thread == "" || item.Noted || item.Attempts > 0 || p.m.oversize(item.Size) {
+	if item.Thread == "" || item.Noted || item.Attempts > 0 || p.m.oversize(item.Size) {
 		return alone, nil
 	}
 	all, err := p.m.opts.Store.ThreadItems(ctx, p.m.ref, item.Thread, maxThread)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -132,4 +133,44 @@ func (b *batch) saveFailure(ctx context.Context, res jobs.Result, attempts int) 
 
 func (b *batch) clearFailure(ctx context.Context, id string) error {
 	return b.exec(ctx, "DELETE FROM failures WHERE job = ? AND id = ?", b.row.num, id)
+}
+
+// message returns the row of a message of whatever kind. Found is false, and the row
+// that of an unknown message, if there is none.
+func (x *tx) message(ctx context.Context, account, id string) (m jobs.Message, found bool, err error) {
+	err = scanMessage(x.QueryRowContext(ctx, selectMessage+"WHERE account = ? AND id = ?", account, id).Scan, &m)
+	if errors.Is(err, sql.ErrNoRows) {
+		return jobs.UnknownMessage(account, id), false, nil
+	}
+	return m, err == nil, err
+}
+
+// History ids are stored as signed numbers; Google's are far below 2^63.
+const upsertMessage = `INSERT INTO messages (account, id, thread_id, history_id, internal_date, labels, size, sha256,
+		subject, parse_status, parse_error, deleted_at, stub, full_sha256, full_size)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (account, id) DO UPDATE SET thread_id = excluded.thread_id, history_id = excluded.history_id,
+		internal_date = excluded.internal_date, labels = excluded.labels, size = excluded.size, sha256 = excluded.sha256,
+		subject = excluded.subject, parse_status = excluded.parse_status, parse_error = excluded.parse_error,
+		deleted_at = excluded.deleted_at, stub = excluded.stub, full_sha256 = excluded.full_sha256, full_size = excluded.full_size`
+
+// saveMessage writes a message's row.
+func (x *tx) saveMessage(ctx context.Context, m jobs.Message) error {
+	if m.Labels == nil {
+		m.Labels = []string{}
+	}
+	labels, err := json.Marshal(m.Labels)
+	if err != nil {
+		return fmt.Errorf("encode labels: %w", err)
+	}
+	stub := notStub
+	switch {
+	case m.BodyWanted:
+		stub = stubWanted
+	case m.Stub:
+		stub = stubUnwanted
+	}
+	_, err = x.ExecContext(ctx, upsertMessage, m.Account, m.ID, m.ThreadID, int64(m.HistoryID), m.Received().UnixMilli(), string(labels),
+		m.Size, m.SHA256, clean(m.Subject), m.ParseStatus, clean(m.ParseError), toMillis(m.DeletedAt), stub, m.FullSHA256, m.FullSize)
+	return err
 }

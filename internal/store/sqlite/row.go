@@ -97,3 +97,45 @@ func (x *tx) save(ctx context.Context, r *row) error {
 	}
 	return nil
 }
+
+// owned runs fn for the owner of the slice that ref names, in one transaction,
+// and saves what fn made of the job's row. It fails with [jobs.ErrStale] before
+// fn when ref is no longer the slice that holds the job's lease.
+func (s *Store) owned(ctx context.Context, u urgency, ref jobs.TaskRef, verb string, fn func(context.Context, *tx, *row) error) (jobs.Job, error) {
+	var job jobs.Job
+	err := s.line.do(ctx, u, func(ctx context.Context, x *tx) error {
+		r, err := x.load(ctx, ref.Job)
+		if err != nil {
+			return err
+		}
+		if err := r.OwnedBy(ref); err != nil {
+			return err
+		}
+		if err := fn(ctx, x, r); err != nil {
+			return err
+		}
+		if err := x.save(ctx, r); err != nil {
+			return err
+		}
+		job = r.Job
+		return nil
+	})
+	if err != nil {
+		return jobs.Job{}, fmt.Errorf("%s of %s: %w", verb, ref.TaskID(), err)
+	}
+	return job, nil
+}
+
+// peek runs fn for the owner of a slice without writing anything.
+func (s *Store) peek(ctx context.Context, ref jobs.TaskRef, fn func(*tx, *row) error) error {
+	return s.read(ctx, func(x *tx) error {
+		r, err := x.load(ctx, ref.Job)
+		if err != nil {
+			return err
+		}
+		if err := r.OwnedBy(ref); err != nil {
+			return err
+		}
+		return fn(x, r)
+	})
+}

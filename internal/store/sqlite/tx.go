@@ -40,34 +40,6 @@ func (s *Store) read(ctx context.Context, fn func(*tx) error) error {
 	return fn(&tx{querier: t, now: s.clock()})
 }
 
-// owned runs fn for the owner of the slice that ref names, in one transaction,
-// and saves what fn made of the job's row. It fails with [jobs.ErrStale] before
-// fn when ref is no longer the slice that holds the job's lease.
-func (s *Store) owned(ctx context.Context, u urgency, ref jobs.TaskRef, verb string, fn func(context.Context, *tx, *row) error) (jobs.Job, error) {
-	var job jobs.Job
-	err := s.line.do(ctx, u, func(ctx context.Context, x *tx) error {
-		r, err := x.load(ctx, ref.Job)
-		if err != nil {
-			return err
-		}
-		if err := r.OwnedBy(ref); err != nil {
-			return err
-		}
-		if err := fn(ctx, x, r); err != nil {
-			return err
-		}
-		if err := x.save(ctx, r); err != nil {
-			return err
-		}
-		job = r.Job
-		return nil
-	})
-	if err != nil {
-		return jobs.Job{}, fmt.Errorf("%s of %s: %w", verb, ref.TaskID(), err)
-	}
-	return job, nil
-}
-
 // toMillis is a moment as the database keeps it.
 func toMillis(t time.Time) int64 {
 	if t.IsZero() {
