@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
@@ -25,72 +26,51 @@ func assignment(cmd *cobra.Command) *control.Assignment {
 }
 
 func newAccountSet(g *globals) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:  "set EMAIL",
-		Args: arguments(cobra.ExactArgs(1)),
-	}
-	as := assignment(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	var as *control.Assignment
+	cmd := show(g, "set EMAIL", cobra.ExactArgs(1), func(ctx context.Context, c *control.Control, args []string) (jobs.Account, error) {
 		if as.Tenant == nil && as.Class == nil {
-			return usagef("nothing to change; name --tenant or --class")
+			return jobs.Account{}, usagef("nothing to change; name --tenant or --class")
 		}
-		return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-			a, err := c.AssignAccount(ctx, args[0], *as)
-			if err != nil {
-				return err
-			}
-			return g.printf(cmd, a, "%s is of tenant %s, class %s\n", a.Email, a.Tenant, cmp.Or(a.Class, "of the tenant"))
-		})
-	}
+		return c.AssignAccount(ctx, args[0], *as)
+	}, text(func(a jobs.Account) string {
+		return fmt.Sprintf("%s is of tenant %s, class %s", a.Email, a.Tenant, cmp.Or(a.Class, "of the tenant"))
+	}))
+	as = assignment(cmd)
 	return cmd
 }
 
 func newAccountAdd(g *globals) *cobra.Command {
 	var project string
 	var as *control.Assignment
-	cmd := &cobra.Command{
-		Use:  "add EMAIL --project PROJECT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if project == "" {
-				return usagef("--project is missing; usage: %s", cmd.UseLine())
-			}
-			email, err := jobs.ParseAddress(args[0])
-			if err != nil {
-				return &usageError{err}
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				a, err := c.AddAccount(ctx, email, project, *as)
-				if err != nil {
-					return err
-				}
-				if len(a.SharedWith) > 0 && !g.json {
-					defer cmd.PrintErrf("headroom: its mailbox is there already, as %s: its messages will be stored for each, and they share one quota\n",
-						strings.Join(a.SharedWith, ", "))
-				}
-				return g.printf(cmd, a, "added %s in project %s\nstart its backfill with: headroom backfill start %s\n", a.Email, a.Project, a.Email)
-			})
-		},
-	}
+	cmd := g.command("add EMAIL --project PROJECT", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		if project == "" {
+			return usagef("--project is missing; usage: %s", cmd.UseLine())
+		}
+		email, err := jobs.ParseAddress(args[0])
+		if err != nil {
+			return &usageError{err}
+		}
+		a, err := c.AddAccount(ctx, email, project, *as)
+		if err != nil {
+			return err
+		}
+		if len(a.SharedWith) > 0 && !g.json {
+			defer cmd.PrintErrf("headroom: its mailbox is there already, as %s: its messages will be stored for each, and they share one quota\n",
+				strings.Join(a.SharedWith, ", "))
+		}
+		return printResult(cmd, g, a, text(func(a jobs.Account) string {
+			return fmt.Sprintf("added %s in project %s\nstart its backfill with: headroom backfill start %s", a.Email, a.Project, a.Email)
+		}))
+	})
 	cmd.Flags().StringVar(&project, "project", "", "Google Cloud project, by its name in the settings")
 	as = assignment(cmd)
 	return cmd
 }
 
 func newAccountShow(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:  "show EMAIL",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				a, err := c.Account(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return g.print(cmd, a, func(out io.Writer) error { return writeAccount(out, a) })
-			})
-		},
-	}
+	return show(g, "show EMAIL", cobra.ExactArgs(1), func(ctx context.Context, c *control.Control, args []string) (jobs.Account, error) {
+		return c.Account(ctx, args[0])
+	}, writeAccount)
 }
 
 func writeAccount(out io.Writer, a jobs.Account) error {
@@ -123,17 +103,7 @@ var accountTable = term.Table[jobs.Account]{
 }
 
 func newAccountList(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:  "list",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := c.Accounts(ctx)
-				if err != nil {
-					return err
-				}
-				return accountTable.Print(cmd.OutOrStdout(), g.json, all)
-			})
-		},
-	}
+	return list(g, "list", cobra.NoArgs, accountTable, func(ctx context.Context, c *control.Control, _ []string) ([]jobs.Account, error) {
+		return c.Accounts(ctx)
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,31 +18,39 @@ func newBackfillStart(g *globals) *cobra.Command {
 	var f *filterFlags
 	var dryRun bool
 	var many *allFlags
-	cmd := &cobra.Command{
-		Use:  "start ACCOUNT | --all",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+	cmd := g.command("start ACCOUNT | --all", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		filter, err := f.filter()
+		if err != nil {
+			return err
+		}
+		switch {
+		case many.all && dryRun:
+			return usagef("--dry-run is about one account: headroom backfill start ACCOUNT --dry-run")
+		case many.all:
+			chosen, err := many.selection()
 			if err != nil {
 				return err
 			}
-			switch {
-			case many.all && dryRun:
-				return usagef("--dry-run is about one account: headroom backfill start ACCOUNT --dry-run")
-			case many.all:
-				return startAll(cmd, g, many, filter)
-			case dryRun:
-				return showEstimate(cmd, g, args[0], filter, estimates.MostSampled)
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				started, err := c.StartBackfill(ctx, args[0], filter)
-				if err != nil {
-					return err
+			all, err := c.StartAll(ctx, chosen, filter)
+			return printSteered(cmd, g, all, err, true, "started", func(s control.Started) string {
+				if s.Created {
+					return "started: " + s.Job.ID
 				}
-				return g.printf(cmd, started, "%s\n", startedText(started))
+				return "under way already: " + s.Job.ID
 			})
-		},
-	}
+		case dryRun:
+			e, err := c.Estimate(ctx, args[0], filter, estimates.MostSampled)
+			if err != nil {
+				return err
+			}
+			return printResult(cmd, g, e, writeEstimate)
+		}
+		started, err := c.StartBackfill(ctx, args[0], filter)
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, g, started, text(startedText))
+	})
 	f = addFilterFlags(cmd)
 	many = addAllFlags(cmd, "start")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "start nothing, and show what the backfill would take")
@@ -60,27 +67,6 @@ func startedText(s control.Started) string {
 	return fmt.Sprintf("under way already: %s\nfollow it with: headroom backfill watch %s", s.Job.ID, nameOf(s.Job))
 }
 
-// startAll starts the backfills of all chosen accounts.
-func startAll(cmd *cobra.Command, g *globals, f *allFlags, filter jobs.Filter) error {
-	chosen, err := f.selection()
-	if err != nil {
-		return err
-	}
-	return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-		all, err := c.StartAll(ctx, chosen, filter)
-		return errors.Join(g.print(cmd, append([]control.Started{}, all...), func(out io.Writer) error {
-			for _, one := range all {
-				what := "under way already: "
-				if one.Created {
-					what = "started: "
-				}
-				fmt.Fprintln(out, what+one.Job.ID)
-			}
-			return sayHowMany(out, len(all), "started")
-		}), err)
-	})
-}
-
 var backfillTable = term.Table[jobs.Job]{
 	Columns: []string{"BACKFILL", "STATE", "DONE", "OF", "SKIPPED", "OVERSIZE", "FAILED", "UPDATED", "WHAT…"},
 	Cells: func(j jobs.Job) []any {
@@ -91,19 +77,9 @@ var backfillTable = term.Table[jobs.Job]{
 }
 
 func newBackfillList(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:  "list",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := c.AllBackfills(ctx, false)
-				if err != nil {
-					return err
-				}
-				return backfillTable.Print(cmd.OutOrStdout(), g.json, all)
-			})
-		},
-	}
+	return list(g, "list", cobra.NoArgs, backfillTable, func(ctx context.Context, c *control.Control, _ []string) ([]jobs.Job, error) {
+		return c.AllBackfills(ctx, false)
+	})
 }
 
 // maxShownFailures is how many entries of the failure list are printed.
@@ -118,23 +94,11 @@ type shown struct {
 }
 
 func newBackfillShow(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:  "show BACKFILL|ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				s, err := showJob(ctx, c, args[0])
-				if err != nil {
-					return err
-				}
-				return g.print(cmd, s, func(out io.Writer) error { return writeJob(out, s) })
-			})
-		},
-	}
+	return show(g, "show BACKFILL|ACCOUNT", cobra.ExactArgs(1), showJob, writeJob)
 }
 
-func showJob(ctx context.Context, c *control.Control, name string) (s shown, err error) {
-	if s.Job, err = oneBackfill(ctx, c, name); err != nil {
+func showJob(ctx context.Context, c *control.Control, args []string) (s shown, err error) {
+	if s.Job, err = oneBackfill(ctx, c, args[0]); err != nil {
 		return s, err
 	}
 	failures, err := c.Failures(ctx, s.ID, jobs.FailureFilter{}, "", maxShownFailures)

@@ -26,47 +26,41 @@ type calendarsSynced struct {
 
 func newCalendarSync(g *globals) *cobra.Command {
 	var watch bool
-	cmd := &cobra.Command{
-		Use:  "sync ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				asked, err := c.StartCalendarSync(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if !watch {
-					return g.printf(cmd, calendarsSynced{SyncAsked: asked}, "%s\n", askedText(asked))
-				}
-				done, err := followSync(ctx, cmd, c, asked, func() (waiting bool, err error) {
-					list, err := c.CalendarList(ctx, asked.Job.Account)
-					return !list.AskedAt.IsZero(), err
-				})
-				if err != nil {
-					return err
-				}
-				all, err := calendarsOf(ctx, c, []string{done.Job.Account})
-				if err != nil {
-					return err
-				}
-				return g.print(cmd, calendarsSynced{done, all}, func(out io.Writer) error { return writeCalendarsSynced(out, done.Job.Account, all) })
-			})
-		},
-	}
+	cmd := g.command("sync ACCOUNT", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		asked, err := c.StartCalendarSync(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if !watch {
+			return printResult(cmd, g, calendarsSynced{SyncAsked: asked}, text(func(s calendarsSynced) string { return askedText(s.SyncAsked) }))
+		}
+		done, err := followSync(ctx, cmd, c, asked, func() (waiting bool, err error) {
+			list, err := c.CalendarList(ctx, asked.Job.Account)
+			return !list.AskedAt.IsZero(), err
+		})
+		if err != nil {
+			return err
+		}
+		all, err := calendarsOf(ctx, c, []string{done.Job.Account})
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, g, calendarsSynced{done, all}, writeCalendarsSynced)
+	})
 	cmd.Flags().BoolVar(&watch, "watch", false, "wait until it is done, and show how it ended")
 	return cmd
 }
 
-func writeCalendarsSynced(out io.Writer, account string, all []jobs.Calendar) error {
+func writeCalendarsSynced(out io.Writer, done calendarsSynced) error {
 	synced, rest := 0, ""
-	for _, c := range all {
+	for _, c := range done.Calendars {
 		if c.State == jobs.CalendarSynced {
 			synced++
 		} else {
 			rest += fmt.Sprintf("  %s is %s: %s\n", term.Clean(c.ID), c.State, term.Clean(c.Reason))
 		}
 	}
-	_, err := fmt.Fprintf(out, "synced %d of %d calendars of %s\n%s", synced, len(all), account, rest)
+	_, err := fmt.Fprintf(out, "synced %d of %d calendars of %s\n%s", synced, len(done.Calendars), done.Job.Account, rest)
 	return err
 }
 
@@ -93,53 +87,37 @@ var calendarTable = term.Table[jobs.CountedCalendar]{
 }
 
 func newCalendarList(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:  "list ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := c.Calendars(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return calendarTable.Print(cmd.OutOrStdout(), g.json, all)
-			})
-		},
-	}
+	return list(g, "list ACCOUNT", cobra.ExactArgs(1), calendarTable, func(ctx context.Context, c *control.Control, args []string) ([]jobs.CountedCalendar, error) {
+		return c.Calendars(ctx, args[0])
+	})
 }
 
 func newCalendarEvents(g *globals) *cobra.Command {
 	var times *spanFlags
 	var deleted, expand bool
-	cmd := &cobra.Command{
-		Use:  "events ACCOUNT [CALENDAR]",
-		Args: arguments(cobra.RangeArgs(1, 2)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			span, err := eventSpan(times, deleted, expand)
-			if err != nil {
-				return err
+	cmd := g.command("events ACCOUNT [CALENDAR]", cobra.RangeArgs(1, 2), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		span, err := eventSpan(times, deleted, expand)
+		if err != nil {
+			return err
+		}
+		all, err := calendarsOf(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		var problems []agenda.Problem
+		if expand {
+			var found []agenda.Occurrence
+			found, problems, err = occurrencesOf(ctx, c, all, control.AgendaSpan(span.From, span.To, time.Now()))
+			if err == nil {
+				err = occurrenceTable.Print(cmd.OutOrStdout(), g.json, found)
 			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := calendarsOf(ctx, c, args)
-				if err != nil {
-					return err
-				}
-				var problems []agenda.Problem
-				if expand {
-					var found []agenda.Occurrence
-					found, problems, err = occurrencesOf(ctx, c, all, control.AgendaSpan(span.From, span.To, time.Now()))
-					if err == nil {
-						err = occurrenceTable.Print(cmd.OutOrStdout(), g.json, found)
-					}
-				} else {
-					var found []jobs.Event
-					found, problems, err = eventsOf(ctx, c, all, span, deleted)
-					err = errors.Join(err, eventTable.Print(cmd.OutOrStdout(), g.json, found))
-				}
-				return cmp.Or(err, notUnderstood(cmd, problems))
-			})
-		},
-	}
+		} else {
+			var found []jobs.Event
+			found, problems, err = eventsOf(ctx, c, all, span, deleted)
+			err = errors.Join(err, eventTable.Print(cmd.OutOrStdout(), g.json, found))
+		}
+		return cmp.Or(err, notUnderstood(cmd, problems))
+	})
 	times = addSpanFlags(cmd, "from", "only what ends after `TIME`", "to", "only what begins before `TIME`")
 	cmd.Flags().BoolVar(&deleted, "deleted", false, "deleted events, too")
 	cmd.Flags().BoolVar(&expand, "expand", false, "list every occurrence on its own")

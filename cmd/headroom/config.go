@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -134,7 +135,10 @@ func newConfigShow(g *globals) *cobra.Command {
 			if err := yaml.Unmarshal(text, &tree); err != nil {
 				return fmt.Errorf("print the settings: %w", err)
 			}
-			return g.printf(cmd, tree, "%s", text)
+			return printResult(cmd, g, tree, func(out io.Writer, _ map[string]any) error {
+				_, err := out.Write(text)
+				return err
+			})
 		},
 	}
 }

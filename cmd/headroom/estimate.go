@@ -13,40 +13,24 @@ import (
 	"headroom/internal/control"
 	estimates "headroom/internal/control/estimate"
 	"headroom/internal/term"
-	"headroom/jobs"
 )
 
 func newBackfillEstimate(g *globals) *cobra.Command {
 	var f *filterFlags
 	var sample int
-	cmd := &cobra.Command{
-		Use:  "estimate ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
-			if err != nil {
-				return err
-			}
-			if sample < 0 || sample > estimates.MostSampled {
-				return usagef("--sample %d is not from 0 to %d", sample, estimates.MostSampled)
-			}
-			return showEstimate(cmd, g, args[0], filter, sample)
-		},
-	}
+	cmd := show(g, "estimate ACCOUNT", cobra.ExactArgs(1), func(ctx context.Context, c *control.Control, args []string) (e estimates.Estimate, err error) {
+		filter, err := f.filter()
+		if err != nil {
+			return e, err
+		}
+		if sample < 0 || sample > estimates.MostSampled {
+			return e, usagef("--sample %d is not from 0 to %d", sample, estimates.MostSampled)
+		}
+		return c.Estimate(ctx, args[0], filter, sample)
+	}, writeEstimate)
 	f = addFilterFlags(cmd)
 	cmd.Flags().IntVar(&sample, "sample", estimates.MostSampled, "ask `N` messages at most for their sizes, where those stored do not tell; 0: estimate no bytes")
 	return cmd
-}
-
-// showEstimate prints what a backfill would take.
-func showEstimate(cmd *cobra.Command, g *globals, account string, filter jobs.Filter, sample int) error {
-	return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-		e, err := c.Estimate(ctx, account, filter, sample)
-		if err != nil {
-			return err
-		}
-		return g.print(cmd, e, func(out io.Writer) error { return writeEstimate(out, e) })
-	})
 }
 
 func writeEstimate(out io.Writer, e estimates.Estimate) error {

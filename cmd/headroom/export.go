@@ -51,46 +51,40 @@ func (f *exportFlags) exists(err error, path, other string) error {
 func newMessagesExport(g *globals) *cobra.Command {
 	var f *messageFlags
 	var to *exportFlags
-	cmd := &cobra.Command{
-		Use:  "export ACCOUNT --out FILE|FOLDER",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+	cmd := g.command("export ACCOUNT --out FILE|FOLDER", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		filter, err := f.filter()
+		if err != nil {
+			return err
+		}
+		if err := to.checkMail(g.json); err != nil {
+			return err
+		}
+		account, err := c.Account(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		o := export.Options{Source: c, Bodies: c.Bodies(), Account: account.Email, Filter: filter}
+		bars := term.NewBars(cmd.ErrOrStderr())
+		if bars != nil {
+			n, _, err := c.CountMessages(ctx, account.Email, filter)
 			if err != nil {
 				return err
 			}
-			if err := to.checkMail(g.json); err != nil {
-				return err
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				account, err := c.Account(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				o := export.Options{Source: c, Bodies: c.Bodies(), Account: account.Email, Filter: filter}
-				bars := term.NewBars(cmd.ErrOrStderr())
-				if bars != nil {
-					n, _, err := c.CountMessages(ctx, account.Email, filter)
-					if err != nil {
-						return err
-					}
-					bar, done := bars.AddTimed(account.Email), int64(0)
-					o.DoneFunc = func(int64) { done++; bar.Set(done, n) }
-				}
-				r, err := to.exportMail(ctx, cmd, o)
-				bars.Close()
-				switch {
-				case interrupted(ctx, err) && to.format == formatEML:
-					return fmt.Errorf("interrupted; every file in %s is whole, and the same command goes on from there", to.out)
-				case interrupted(ctx, err):
-					return fmt.Errorf("interrupted; %s is as it was before", to.out)
-				case err != nil:
-					return err
-				}
-				return to.reportMail(cmd, g, r)
-			})
-		},
-	}
+			bar, done := bars.AddTimed(account.Email), int64(0)
+			o.DoneFunc = func(int64) { done++; bar.Set(done, n) }
+		}
+		r, err := to.exportMail(ctx, cmd, o)
+		bars.Close()
+		switch {
+		case interrupted(ctx, err) && to.format == formatEML:
+			return fmt.Errorf("interrupted; every file in %s is whole, and the same command goes on from there", to.out)
+		case interrupted(ctx, err):
+			return fmt.Errorf("interrupted; %s is as it was before", to.out)
+		case err != nil:
+			return err
+		}
+		return to.reportMail(cmd, g, r)
+	})
 	f = addMessageFlags(cmd)
 	to = addExportFlags(cmd, formatMbox, "`FORMAT` mbox or eml", "`FILE` for an mbox, or folder for eml files", "replace the mbox, if there is one, when the new one is whole")
 	return cmd
@@ -129,14 +123,14 @@ func (f *exportFlags) exportMail(ctx context.Context, cmd *cobra.Command, o expo
 // reportMail prints what was exported, and fails if that is not everything.
 func (f *exportFlags) reportMail(cmd *cobra.Command, g *globals, r export.Result) error {
 	if g.json || f.out != "-" {
-		if err := g.print(cmd, r, func(out io.Writer) error {
-			text := fmt.Sprintf("exported %d messages (%s) to %s\n", r.Messages, bytesText(r.Bytes), f.out)
+		err := printResult(cmd, g, r, text(func(r export.Result) string {
+			text := fmt.Sprintf("exported %d messages (%s) to %s", r.Messages, bytesText(r.Bytes), f.out)
 			if r.Present > 0 {
-				text += fmt.Sprintf("%d were there before\n", r.Present)
+				text += fmt.Sprintf("\n%d were there before", r.Present)
 			}
-			_, err := io.WriteString(out, text)
-			return err
-		}); err != nil {
+			return text
+		}))
+		if err != nil {
 			return err
 		}
 	}
@@ -168,23 +162,17 @@ type exportedCalendar struct {
 
 func newCalendarExport(g *globals) *cobra.Command {
 	var to *exportFlags
-	cmd := &cobra.Command{
-		Use:  "export ACCOUNT [CALENDAR] --out FILE|FOLDER",
-		Args: arguments(cobra.RangeArgs(1, 2)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			one := len(args) > 1
-			if err := to.checkICS(one, g.json); err != nil {
-				return err
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := calendarsOf(ctx, c, args)
-				if err != nil {
-					return err
-				}
-				return to.exportCalendars(ctx, cmd, g, c, all, one)
-			})
-		},
-	}
+	cmd := g.command("export ACCOUNT [CALENDAR] --out FILE|FOLDER", cobra.RangeArgs(1, 2), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		one := len(args) > 1
+		if err := to.checkICS(one, g.json); err != nil {
+			return err
+		}
+		all, err := calendarsOf(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		return to.exportCalendars(ctx, cmd, g, c, all, one)
+	})
 	to = addExportFlags(cmd, formatICS, "`FORMAT`: ics is the only one", "`FILE` for one calendar, or folder for all", "replace files that are there, each when the new one is whole")
 	return cmd
 }
@@ -236,7 +224,7 @@ func (f *exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g
 	}
 	var err error
 	if f.out != "-" {
-		err = g.print(cmd, done, func(out io.Writer) error {
+		err = printResult(cmd, g, done, func(out io.Writer, done []exportedCalendar) error {
 			for _, e := range done {
 				fmt.Fprintf(out, "exported %d events of %s to %s\n", e.Events, e.Calendar, e.Path)
 			}

@@ -36,29 +36,23 @@ func fate(f jobs.Failure) string {
 func newBackfillFailures(g *globals) *cobra.Command {
 	var f *failureFlags
 	var file string
-	cmd := &cobra.Command{
-		Use:  "failures BACKFILL|ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
-			if err != nil {
-				return err
-			}
-			if file != "" && g.json {
-				return usagef("--csv and --json are two forms; choose one")
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := allFailures(ctx, c, args[0], filter)
-				if err != nil {
-					return err
-				}
-				if file != "" {
-					return exportFailures(cmd.OutOrStdout(), file, all)
-				}
-				return failureTable.Print(cmd.OutOrStdout(), g.json, all)
-			})
-		},
-	}
+	cmd := g.command("failures BACKFILL|ACCOUNT", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		filter, err := f.filter()
+		if err != nil {
+			return err
+		}
+		if file != "" && g.json {
+			return usagef("--csv and --json are two forms; choose one")
+		}
+		all, err := allFailures(ctx, c, args[0], filter)
+		if err != nil {
+			return err
+		}
+		if file != "" {
+			return exportFailures(cmd.OutOrStdout(), file, all)
+		}
+		return failureTable.Print(cmd.OutOrStdout(), g.json, all)
+	})
 	f = addFailureFlags(cmd)
 	cmd.Flags().StringVar(&file, "csv", "", "write CSV to `FILE`, or to stdout for -")
 	return cmd

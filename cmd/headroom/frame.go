@@ -1,29 +1,63 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"headroom/internal/control"
 	"headroom/internal/term"
 )
 
-// print prints the result of a command: v as JSON with --json, else what text writes.
-func (g *globals) print(cmd *cobra.Command, v any, text func(out io.Writer) error) error {
+// A useCase is what a command asks of Control. It checks arguments and flags first.
+type useCase[T any] func(ctx context.Context, c *control.Control, args []string) (T, error)
+
+// show makes a command that prints a result: as JSON with --json, else as write does.
+func show[T any](g *globals, use string, args cobra.PositionalArgs, do useCase[T], write func(io.Writer, T) error) *cobra.Command {
+	return g.command(use, args, func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		v, err := do(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, g, v, write)
+	})
+}
+
+// list makes a command that lists rows.
+func list[T any](g *globals, use string, args cobra.PositionalArgs, table term.Table[T], do useCase[[]T]) *cobra.Command {
+	return g.command(use, args, func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		all, err := do(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		return table.Print(cmd.OutOrStdout(), g.json, all)
+	})
+}
+
+// command makes a command that does something with what operators can do.
+func (g *globals) command(use string, args cobra.PositionalArgs, do func(context.Context, *cobra.Command, *control.Control, []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Args: arguments(args), RunE: func(cmd *cobra.Command, args []string) error {
+		return g.operate(cmd, func(ctx context.Context, c *control.Control) error { return do(ctx, cmd, c, args) })
+	}}
+}
+
+// printResult prints a result of a command.
+func printResult[T any](cmd *cobra.Command, g *globals, v T, write func(io.Writer, T) error) error {
 	if g.json {
 		return term.WriteJSON(cmd.OutOrStdout(), v)
 	}
-	return text(cmd.OutOrStdout())
+	return write(cmd.OutOrStdout(), v)
 }
 
-// printf is [globals.print] for a text of one format.
-func (g *globals) printf(cmd *cobra.Command, v any, format string, args ...any) error {
-	return g.print(cmd, v, func(out io.Writer) error {
-		_, err := fmt.Fprintf(out, format, args...)
+// text writes a result as one text.
+func text[T any](of func(T) string) func(io.Writer, T) error {
+	return func(out io.Writer, v T) error {
+		_, err := fmt.Fprintln(out, of(v))
 		return err
-	})
+	}
 }
 
 // group is a command that only holds others.

@@ -51,27 +51,16 @@ var messageTable = term.Table[jobs.Message]{
 func newMessagesList(g *globals) *cobra.Command {
 	var f *messageFlags
 	var limit int
-	cmd := &cobra.Command{
-		Use:  "list ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
-			if err != nil {
-				return err
-			}
-			if limit < 0 {
-				return usagef("--limit %d is negative", limit)
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				account, err := c.Account(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				all, err := findMessages(ctx, c, account.Email, filter, limit)
-				return errors.Join(err, messageTable.Print(cmd.OutOrStdout(), g.json, all))
-			})
-		},
-	}
+	cmd := list(g, "list ACCOUNT", cobra.ExactArgs(1), messageTable, func(ctx context.Context, c *control.Control, args []string) ([]jobs.Message, error) {
+		filter, err := f.filter()
+		if err != nil {
+			return nil, err
+		}
+		if limit < 0 {
+			return nil, usagef("--limit %d is negative", limit)
+		}
+		return findMessages(ctx, c, args[0], filter, limit)
+	})
 	f = addMessageFlags(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "list at most `N`; 0: all")
 	return cmd
@@ -130,31 +119,25 @@ func labelTexts(m jobs.Message) []string {
 func newMessagesGet(g *globals) *cobra.Command {
 	var raw, full bool
 	var part string
-	cmd := &cobra.Command{
-		Use:  "get ACCOUNT ID",
-		Args: arguments(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			forms := 0
-			for _, chosen := range []bool{raw, full, part != "", g.json} {
-				if chosen {
-					forms++
-				}
+	cmd := g.command("get ACCOUNT ID", cobra.ExactArgs(2), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		forms := 0
+		for _, chosen := range []bool{raw, full, part != "", g.json} {
+			if chosen {
+				forms++
 			}
-			if forms > 1 {
-				return usagef("--raw, --full, --part and --json are forms of their own; choose one")
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				if raw || full || part != "" {
-					return copyBody(ctx, cmd.OutOrStdout(), c, args[0], args[1], raw, part)
-				}
-				m, err := c.Message(ctx, args[0], args[1])
-				if err != nil {
-					return err
-				}
-				return g.print(cmd, m, func(out io.Writer) error { return writeMessage(out, m) })
-			})
-		},
-	}
+		}
+		if forms > 1 {
+			return usagef("--raw, --full, --part and --json are forms of their own; choose one")
+		}
+		if raw || full || part != "" {
+			return copyBody(ctx, cmd.OutOrStdout(), c, args[0], args[1], raw, part)
+		}
+		m, err := c.Message(ctx, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, g, m, writeMessage)
+	})
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the message itself")
 	cmd.Flags().BoolVar(&full, "full", false, "print Gmail's answer in format full")
 	cmd.Flags().StringVar(&part, "part", "", "print the content of the attachment that is part `N`, such as 1 or 0.2")

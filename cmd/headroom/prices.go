@@ -39,7 +39,7 @@ func newQuotaPrices(g *globals) *cobra.Command {
 			if len(args) == 1 {
 				result = toJSON(lists)[0]
 			}
-			return g.print(cmd, result, func(out io.Writer) error { return writeLists(out, lists) })
+			return printResult(cmd, g, result, func(out io.Writer, _ any) error { return writeLists(out, lists) })
 		},
 	}
 	cmd.Flags().StringVar(&project, "project", "", "show the lists of a Google Cloud project, by its name in the settings")
@@ -235,7 +235,7 @@ func showDiff(cmd *cobra.Command, g *globals, older, newer string) error {
 		Empty: older + " and " + newer + " do not differ",
 	}
 	result := map[string]any{"old": older, "new": newer, "differences": append([]price.Difference{}, differences...)}
-	return g.print(cmd, result, func(out io.Writer) error { return table.Print(out, false, differences) })
+	return printResult(cmd, g, result, func(out io.Writer, _ map[string]any) error { return table.Print(out, false, differences) })
 }
 
 func unitsOrNone(units int64) string {

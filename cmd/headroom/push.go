@@ -20,17 +20,7 @@ var watchTable = term.Table[jobs.Watch]{
 }
 
 func newPushList(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:  "list [ACCOUNT]",
-		Args: arguments(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := c.Watches(ctx, strings.Join(args, ""), jobs.WatchKey{}, 0)
-				if err != nil {
-					return err
-				}
-				return watchTable.Print(cmd.OutOrStdout(), g.json, all)
-			})
-		},
-	}
+	return list(g, "list [ACCOUNT]", cobra.MaximumNArgs(1), watchTable, func(ctx context.Context, c *control.Control, args []string) ([]jobs.Watch, error) {
+		return c.Watches(ctx, strings.Join(args, ""), jobs.WatchKey{}, 0)
+	})
 }

@@ -125,45 +125,30 @@ func over(ctx context.Context) bool {
 func newQuotaSet(g *globals) *cobra.Command {
 	var r control.QuotaRequest
 	var unset []string
-	cmd := &cobra.Command{
-		Use:  "set PROJECT|ACCOUNT KEY=VALUE... [--unset KEY]...",
-		Args: arguments(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Target = args[0]
-			if r.API != "" && r.Prices != "" {
-				return usagef("--prices names an API already; leave out --api")
+	cmd := g.command("set PROJECT|ACCOUNT KEY=VALUE... [--unset KEY]...", cobra.MinimumNArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) (err error) {
+		if r.API != "" && r.Prices != "" {
+			return usagef("--prices names an API already; leave out --api")
+		}
+		r.Target = args[0]
+		for i, text := range append(args[1:], unset...) {
+			e, err := control.ParseQuotaEdit(text, i >= len(args)-1)
+			if err != nil {
+				return &usageError{err}
 			}
-			add := func(texts []string, unset bool) error {
-				for _, text := range texts {
-					e, err := control.ParseQuotaEdit(text, unset)
-					if err != nil {
-						return &usageError{err}
-					}
-					r.Edits = append(r.Edits, e)
-				}
-				return nil
-			}
-			if err := add(args[1:], false); err != nil {
-				return err
-			}
-			if err := add(unset, true); err != nil {
-				return err
-			}
-			if len(r.Edits) == 0 {
-				return usagef("nothing to set; usage: %s", cmd.UseLine())
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				set, err := c.SetQuota(ctx, r)
-				if err != nil {
-					return err
-				}
-				if set.Unpublished != "" {
-					cmd.PrintErrf("headroom: recorded, but not in force yet: %s; running processes go by it once Redis is back\n", set.Unpublished)
-				}
-				return g.print(cmd, set, func(out io.Writer) error { return writeSet(out, set) })
-			})
-		},
-	}
+			r.Edits = append(r.Edits, e)
+		}
+		if len(r.Edits) == 0 {
+			return usagef("nothing to set; usage: %s", cmd.UseLine())
+		}
+		set, err := c.SetQuota(ctx, r)
+		if err != nil {
+			return err
+		}
+		if set.Unpublished != "" {
+			cmd.PrintErrf("headroom: recorded, but not in force yet: %s; running processes go by it once Redis is back\n", set.Unpublished)
+		}
+		return printResult(cmd, g, set, writeSet)
+	})
 	flags := cmd.Flags()
 	flags.StringVar(&r.API, "api", "", "change it for one `API` only, gmail or calendar (default all that have the limit)")
 	flags.StringVar(&r.Prices, "prices", "", "change it for the API of one of the project's price `LIST`s only")
@@ -212,19 +197,13 @@ var historyTable = term.Table[control.Setting]{
 }
 
 func newQuotaHistory(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:  "history PROJECT|ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := c.QuotaHistory(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				table := historyTable
-				table.Empty = "nothing was ever set for " + args[0]
-				return table.Print(cmd.OutOrStdout(), g.json, all)
-			})
-		},
-	}
+	return g.command("history PROJECT|ACCOUNT", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		all, err := c.QuotaHistory(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		table := historyTable
+		table.Empty = "nothing was ever set for " + args[0]
+		return table.Print(cmd.OutOrStdout(), g.json, all)
+	})
 }

@@ -31,15 +31,6 @@ func scopeFlags(cmd *cobra.Command) *jobs.ScheduleScope {
 	return scope
 }
 
-// parseSchedule reads the name of a schedule; the error is one of usage.
-func parseSchedule(name string) (jobs.Schedule, error) {
-	schedule, err := jobs.ParseSchedule(name)
-	if err != nil {
-		return "", &usageError{err}
-	}
-	return schedule, nil
-}
-
 var scheduleTable = term.Table[control.ScheduleLine]{
 	Columns: []string{"SCHEDULE", "SPEC", "ZONE", "SETTINGS OF", "ACCOUNTS", "NEXT", "LAST SLOT", "LAST RESULT", "LAG", "MISSED", "PAUSED"},
 	Cells: func(l control.ScheduleLine) []any {
@@ -51,19 +42,13 @@ var scheduleTable = term.Table[control.ScheduleLine]{
 
 func newScheduleList(g *globals) *cobra.Command {
 	var scope *jobs.ScheduleScope
-	cmd := &cobra.Command{
-		Use:  "list [--account ADDRESS | --tenant NAME]",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := c.Schedules(ctx, *scope)
-				if err != nil {
-					return err
-				}
-				return printSchedules(cmd.OutOrStdout(), g.json, all)
-			})
-		},
-	}
+	cmd := g.command("list [--account ADDRESS | --tenant NAME]", cobra.NoArgs, func(ctx context.Context, cmd *cobra.Command, c *control.Control, _ []string) error {
+		all, err := c.Schedules(ctx, *scope)
+		if err != nil {
+			return err
+		}
+		return printSchedules(cmd.OutOrStdout(), g.json, all)
+	})
 	scope = scopeFlags(cmd)
 	return cmd
 }
@@ -130,101 +115,74 @@ const maxNext = 1000
 func newScheduleNext(g *globals) *cobra.Command {
 	var account string
 	var n int
-	cmd := &cobra.Command{
-		Use:  "next [SCHEDULE] [--account ADDRESS] [-n N]",
-		Args: arguments(cobra.MaximumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			var schedule jobs.Schedule
-			if len(args) > 0 {
-				if schedule, err = parseSchedule(args[0]); err != nil {
-					return err
-				}
+	cmd := g.command("next [SCHEDULE] [--account ADDRESS] [-n N]", cobra.MaximumNArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) (err error) {
+		var schedule jobs.Schedule
+		if len(args) > 0 {
+			if schedule, err = jobs.ParseSchedule(args[0]); err != nil {
+				return &usageError{err}
 			}
-			if schedule == "" && account == "" {
-				return usagef("name a schedule or an --account; usage: %s", cmd.UseLine())
-			}
-			if n < 1 || n > maxNext {
-				return usagef("-n %d is not from 1 to %d", n, maxNext)
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				all, err := c.NextRuns(ctx, schedule, account, n)
-				if err != nil {
-					return err
-				}
-				table := runTable
-				table.Empty = "none: the settings have no specification for " + cmp.Or(string(schedule), "any schedule of "+account)
-				return table.Print(cmd.OutOrStdout(), g.json, all)
-			})
-		},
-	}
+		}
+		if schedule == "" && account == "" {
+			return usagef("name a schedule or an --account; usage: %s", cmd.UseLine())
+		}
+		if n < 1 || n > maxNext {
+			return usagef("-n %d is not from 1 to %d", n, maxNext)
+		}
+		all, err := c.NextRuns(ctx, schedule, account, n)
+		if err != nil {
+			return err
+		}
+		table := runTable
+		table.Empty = "none: the settings have no specification for " + cmp.Or(string(schedule), "any schedule of "+account)
+		return table.Print(cmd.OutOrStdout(), g.json, all)
+	})
 	cmd.Flags().StringVar(&account, "account", "", "those of the account with this `ADDRESS`")
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many")
 	return cmd
 }
 
 func newScheduleRun(g *globals) *cobra.Command {
-	return newScheduleSteering(g, &cobra.Command{
-		Use: "run SCHEDULE [--account ADDRESS | --tenant NAME]",
-	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
-		ran, err := c.RunSchedule(ctx, schedule, scope)
-		if ran.Account != "" {
-			return ran, fmt.Sprintf("asked for %s of %s\n", schedule, ran.Account), err
+	return steerSchedules(g, "run", (*control.Control).RunSchedule, func(r control.ScheduleRun) string {
+		if r.Account != "" {
+			return fmt.Sprintf("asked for %s of %s", r.Schedule, r.Account)
 		}
-		return ran, fmt.Sprintf("asked for %s of %d of %d accounts\n", schedule, ran.Asked, ran.Accounts), err
+		return fmt.Sprintf("asked for %s of %d of %d accounts", r.Schedule, r.Asked, r.Accounts)
 	})
 }
 
 func newSchedulePause(g *globals) *cobra.Command {
-	return newScheduleSteering(g, &cobra.Command{
-		Use: "pause SCHEDULE [--account ADDRESS | --tenant NAME]",
-	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
-		done, err := c.PauseSchedule(ctx, schedule, scope)
-		what := "was paused already:"
-		if done.Changed {
-			what = "paused"
-		}
-		return done, fmt.Sprintf("%s %s of %s\n", what, done.Schedule, done.ScheduleScope), err
+	return steerSchedules(g, "pause", (*control.Control).PauseSchedule, func(p control.SchedulePausing) string {
+		return pausingText(p, "paused", "was paused already:")
 	})
 }
 
 func newScheduleResume(g *globals) *cobra.Command {
-	return newScheduleSteering(g, &cobra.Command{
-		Use: "resume SCHEDULE [--account ADDRESS | --tenant NAME]",
-	}, func(ctx context.Context, c *control.Control, schedule jobs.Schedule, scope jobs.ScheduleScope) (any, string, error) {
-		done, err := c.ResumeSchedule(ctx, schedule, scope)
-		what := "was not paused:"
-		if done.Changed {
-			what = "resumed"
+	return steerSchedules(g, "resume", (*control.Control).ResumeSchedule, func(p control.SchedulePausing) string {
+		text := pausingText(p, "resumed", "was not paused:")
+		if len(p.By) > 0 {
+			text += fmt.Sprintf("\nstill paused by %s; resume it for the same, or see schedules.%s.pause in the settings", strings.Join(p.By, ", "), p.Schedule)
 		}
-		text := fmt.Sprintf("%s %s of %s\n", what, done.Schedule, done.ScheduleScope)
-		if len(done.By) > 0 {
-			text += fmt.Sprintf("still paused by %s; resume it for the same, or see schedules.%s.pause in the settings\n", strings.Join(done.By, ", "), done.Schedule)
-		}
-		return done, text, err
+		return text
 	})
 }
 
-// newScheduleSteering makes a command that does something with one schedule, whose
-// result is printed as JSON or as a text.
-func newScheduleSteering(g *globals, cmd *cobra.Command,
-	do func(context.Context, *control.Control, jobs.Schedule, jobs.ScheduleScope) (result any, text string, err error)) *cobra.Command {
-	scope := scopeFlags(cmd)
-	cmd.Args = arguments(cobra.ExactArgs(1))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		schedule, err := parseSchedule(args[0])
-		if err != nil {
-			return err
-		}
-		return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-			result, text, err := do(ctx, c, schedule, *scope)
-			if err != nil {
-				return err
-			}
-			return g.print(cmd, result, func(out io.Writer) error {
-				_, err := io.WriteString(out, text)
-				return err
-			})
-		})
+func pausingText(p control.SchedulePausing, changed, already string) string {
+	if !p.Changed {
+		changed = already
 	}
+	return fmt.Sprintf("%s %s of %s", changed, p.Schedule, p.ScheduleScope)
+}
+
+// steerSchedules makes a command that does something with a schedule.
+func steerSchedules[T any](g *globals, verb string, do func(*control.Control, context.Context, jobs.Schedule, jobs.ScheduleScope) (T, error), line func(T) string) *cobra.Command {
+	var scope *jobs.ScheduleScope
+	cmd := show(g, verb+" SCHEDULE [--account ADDRESS | --tenant NAME]", cobra.ExactArgs(1), func(ctx context.Context, c *control.Control, args []string) (v T, err error) {
+		schedule, err := jobs.ParseSchedule(args[0])
+		if err != nil {
+			return v, &usageError{err}
+		}
+		return do(c, ctx, schedule, *scope)
+	}, text(line))
+	scope = scopeFlags(cmd)
 	return cmd
 }

@@ -60,31 +60,24 @@ func restText(j jobs.Job, at, coming string) string {
 
 func newSteering(g *globals, s steeringVerb) *cobra.Command {
 	many := new(allFlags)
-	cmd := &cobra.Command{
-		Use:  s.verb + " BACKFILL|ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen, err := many.selection()
-			if err != nil {
-				return err
+	cmd := g.command(s.verb+" BACKFILL|ACCOUNT", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		chosen, err := many.selection()
+		if err != nil {
+			return err
+		}
+		var all []control.Steered
+		if many.all {
+			all, err = s.all(c, ctx, chosen)
+		} else {
+			all, err = s.do(c, ctx, args[0])
+		}
+		return printSteered(cmd, g, all, err, many.all, s.verb+"d", func(one control.Steered) string {
+			if !one.Changed {
+				return "already so: " + s.done(one.Job)
 			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				var all []control.Steered
-				var err error
-				if many.all {
-					all, err = s.all(c, ctx, chosen)
-				} else {
-					all, err = s.do(c, ctx, args[0])
-				}
-				return printSteered(cmd, g, all, err, many.all, s.verb+"d", func(one control.Steered) string {
-					if !one.Changed {
-						return "already so: " + s.done(one.Job)
-					}
-					return s.done(one.Job)
-				})
-			})
-		},
-	}
+			return s.done(one.Job)
+		})
+	})
 	if s.all != nil {
 		cmd.Use = s.verb + " BACKFILL|ACCOUNT | --all"
 		many = addAllFlags(cmd, s.verb)
@@ -97,7 +90,7 @@ func printSteered[T any](cmd *cobra.Command, g *globals, all []T, err error, man
 	if g.json && len(all) == 0 && !many {
 		return err
 	}
-	return errors.Join(g.print(cmd, append([]T{}, all...), func(out io.Writer) error {
+	return errors.Join(printResult(cmd, g, append([]T{}, all...), func(out io.Writer, all []T) error {
 		for _, one := range all {
 			fmt.Fprintln(out, line(one))
 		}
@@ -123,31 +116,24 @@ func sayHowMany(out io.Writer, n int, done string) (err error) {
 func newBackfillRetryFailed(g *globals) *cobra.Command {
 	var f *failureFlags
 	var many *allFlags
-	cmd := &cobra.Command{
-		Use:     "retry-failed BACKFILL|ACCOUNT | --all",
-		Aliases: []string{"retry"},
-		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
-			if err != nil {
-				return err
-			}
-			chosen, err := many.selection()
-			if err != nil {
-				return err
-			}
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				var all []control.Retried
-				var err error
-				if many.all {
-					all, err = c.RetryAll(ctx, chosen, filter)
-				} else {
-					all, err = c.RetryFailed(ctx, args[0], filter)
-				}
-				return printSteered(cmd, g, all, err, many.all, "retried", retriedText)
-			})
-		},
-	}
+	cmd := g.command("retry-failed BACKFILL|ACCOUNT | --all", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		filter, err := f.filter()
+		if err != nil {
+			return err
+		}
+		chosen, err := many.selection()
+		if err != nil {
+			return err
+		}
+		var all []control.Retried
+		if many.all {
+			all, err = c.RetryAll(ctx, chosen, filter)
+		} else {
+			all, err = c.RetryFailed(ctx, args[0], filter)
+		}
+		return printSteered(cmd, g, all, err, many.all, "retried", retriedText)
+	})
+	cmd.Aliases = []string{"retry"}
 	f = addFailureFlags(cmd)
 	many = addAllFlags(cmd, "retry")
 	cmd.Flags().StringArrayVar(&f.ids, "id", nil, fmt.Sprintf("only the message with `ID`; may be repeated, up to %d times", jobs.MaxFailureIDs))

@@ -14,41 +14,29 @@ import (
 )
 
 func newStoreTakeQueues(g *globals) *cobra.Command {
-	return &cobra.Command{
-		Use:  "take-queues",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				if err := c.TakeQueues(ctx); err != nil {
-					return err
-				}
-				store, redis := g.cfg.Store.Path, g.cfg.Redis.URL.String()
-				return g.printf(cmd, map[string]string{"store": store, "redis": redis}, "the queues at %s belong to %s\n", redis, store)
-			})
-		},
+	type owned struct {
+		Redis string `json:"redis"`
+		Store string `json:"store"`
 	}
+	return show(g, "take-queues", cobra.NoArgs, func(ctx context.Context, c *control.Control, _ []string) (owned, error) {
+		return owned{g.cfg.Redis.URL.String(), g.cfg.Store.Path}, c.TakeQueues(ctx)
+	}, text(func(o owned) string { return fmt.Sprintf("the queues at %s belong to %s", o.Redis, o.Store) }))
 }
 
 func newStoreCheck(g *globals) *cobra.Command {
 	var repair bool
-	cmd := &cobra.Command{
-		Use:  "check",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				bars := term.NewBars(cmd.ErrOrStderr())
-				found, err := c.CheckStore(ctx, repair, bars.AddTimed("blobs").Set)
-				bars.Close()
-				if err != nil {
-					return err
-				}
-				if err := g.print(cmd, found, func(out io.Writer) error { return writeStoreCheck(out, found) }); err != nil {
-					return err
-				}
-				return storeVerdict(found)
-			})
-		},
-	}
+	cmd := g.command("check", cobra.NoArgs, func(ctx context.Context, cmd *cobra.Command, c *control.Control, _ []string) error {
+		bars := term.NewBars(cmd.ErrOrStderr())
+		found, err := c.CheckStore(ctx, repair, bars.AddTimed("blobs").Set)
+		bars.Close()
+		if err != nil {
+			return err
+		}
+		if err := printResult(cmd, g, found, writeStoreCheck); err != nil {
+			return err
+		}
+		return storeVerdict(found)
+	})
 	cmd.Flags().BoolVar(&repair, "repair", false, "fetch again what is lost, and remove files without a row")
 	return cmd
 }

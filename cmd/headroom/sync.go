@@ -21,30 +21,24 @@ type synced struct {
 
 func newSync(g *globals) *cobra.Command {
 	var watch bool
-	cmd := &cobra.Command{
-		Use:  "sync ACCOUNT",
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return g.operate(cmd, func(ctx context.Context, c *control.Control) error {
-				asked, err := c.StartSync(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if !watch {
-					return g.printf(cmd, synced{SyncAsked: asked}, "%s\n", askedText(asked))
-				}
-				var cursor jobs.Cursor
-				done, err := followSync(ctx, cmd, c, asked, func() (waiting bool, err error) {
-					cursor, err = c.Cursor(ctx, asked.Job.Account)
-					return !cursor.AskedAt.IsZero(), err
-				})
-				if err != nil {
-					return err
-				}
-				return writeSynced(cmd, g, synced{done, &cursor}, asked.Job.Progress)
-			})
-		},
-	}
+	cmd := g.command("sync ACCOUNT", cobra.ExactArgs(1), func(ctx context.Context, cmd *cobra.Command, c *control.Control, args []string) error {
+		asked, err := c.StartSync(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if !watch {
+			return printResult(cmd, g, synced{SyncAsked: asked}, text(func(s synced) string { return askedText(s.SyncAsked) }))
+		}
+		var cursor jobs.Cursor
+		done, err := followSync(ctx, cmd, c, asked, func() (waiting bool, err error) {
+			cursor, err = c.Cursor(ctx, asked.Job.Account)
+			return !cursor.AskedAt.IsZero(), err
+		})
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, g, synced{done, &cursor}, text(func(s synced) string { return syncedText(s, asked.Job.Progress) }))
+	})
 	cmd.Flags().BoolVar(&watch, "watch", false, "wait until it is done, and show what it fetched")
 	return cmd
 }
@@ -101,17 +95,15 @@ func (w *syncWaits) tell(j jobs.Job) {
 	}
 }
 
-func writeSynced(cmd *cobra.Command, g *globals, done synced, before jobs.Progress) error {
-	return g.print(cmd, done, func(out io.Writer) error {
-		j, p := done.Job, done.Job.Progress
-		text := fmt.Sprintf("synced %s up to history id %d: %d messages fetched", j.Account, done.Cursor.HistoryID, p.Stored-before.Stored)
-		if p.Failed > 0 {
-			text += fmt.Sprintf(", %d could not be; see headroom backfill show %s", p.Failed, j.ID)
-		}
-		if c := done.Cursor; c.Snapshot.Phase != "" {
-			text += fmt.Sprintf("\nthe mailbox is yet to be read as a whole: %s; see headroom backfill show %s", c.ReconcileReason.Text(), j.ID)
-		}
-		_, err := fmt.Fprintln(out, text)
-		return err
-	})
+// syncedText tells what a sync has fetched since before.
+func syncedText(s synced, before jobs.Progress) string {
+	j, p := s.Job, s.Job.Progress
+	text := fmt.Sprintf("synced %s up to history id %d: %d messages fetched", j.Account, s.Cursor.HistoryID, p.Stored-before.Stored)
+	if p.Failed > 0 {
+		text += fmt.Sprintf(", %d could not be; see headroom backfill show %s", p.Failed, j.ID)
+	}
+	if c := s.Cursor; c.Snapshot.Phase != "" {
+		text += fmt.Sprintf("\nthe mailbox is yet to be read as a whole: %s; see headroom backfill show %s", c.ReconcileReason.Text(), j.ID)
+	}
+	return text
 }
