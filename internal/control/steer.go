@@ -123,13 +123,14 @@ func (c *Control) StartAll(ctx context.Context, chosen jobs.Selection, filter jo
 			chosen.State == "" && job.State != jobs.Failed && job.State != jobs.Cancelled:
 			continue
 		}
-		if _, _, err := c.mayStart(ctx, a.Email); err != nil {
-			cannot = append(cannot, err)
-			continue
+		var started Started
+		if _, _, err = c.mayStart(ctx, a.Email); err == nil {
+			started, err = c.start(ctx, s, a.Email, filter)
 		}
-		started, err := c.start(ctx, s, a.Email, filter)
 		switch {
 		case isState(err): // it changed a moment ago
+		case KindOf(err) == Refused:
+			cannot = append(cannot, err)
 		case err != nil:
 			return done, errors.Join(append(cannot, err)...)
 		default:
