@@ -177,8 +177,8 @@ func occurrencesOf(ctx context.Context, c *control.Control, all []jobs.Calendar,
 	return found, problems, nil
 }
 
-// notUnderstood names what could not be read, and what was read in an odd way, on
-// stderr, and fails if there is something of the first kind.
+// notUnderstood reports on stderr the events that could not be read, and those that were
+// read with a notice. It returns an error if there are any of the first kind.
 func notUnderstood(cmd *cobra.Command, problems []agenda.Problem) error {
 	missing := 0
 	for _, p := range problems {
@@ -193,7 +193,7 @@ func notUnderstood(cmd *cobra.Command, problems []agenda.Problem) error {
 	return nil
 }
 
-// noEvents is what a listing says in place of a table without rows.
+// noEvents is printed instead of a table without rows.
 const noEvents = "no stored events match; headroom calendar list ACCOUNT shows what is in step"
 
 var occurrenceTable = term.Table[agenda.Occurrence]{
@@ -204,7 +204,7 @@ var occurrenceTable = term.Table[agenda.Occurrence]{
 	Empty: noEvents,
 }
 
-// whenCell is a day, or a moment by the clocks of the zone in which it is kept.
+// whenCell is a day, or a moment in the time zone of the event.
 func whenCell(w agenda.When) string {
 	if w.Date != "" {
 		return w.Date

@@ -18,14 +18,13 @@ import (
 	"headroom/quota/price"
 )
 
-// completionTimeout bounds how long a shell waits for what the store knows.
+// completionTimeout bounds how long a shell waits for completions from the store.
 const completionTimeout = 2 * time.Second
 
-// offer finds what may stand in a place of a command line, given the arguments
-// before it.
-type offer func(g *globals, ctx context.Context, args []string) []string
+// offer finds the completions of an argument or a flag, given the arguments before it.
+type offer func(ctx context.Context, g *globals, args []string) []string
 
-// argumentOffers says what arguments are, by what the usage line calls them.
+// argumentOffers are the completions of arguments, by their names in the usage line.
 var argumentOffers = map[string]offer{
 	"ACCOUNT":          accountOffer,
 	"EMAIL":            accountOffer,
@@ -39,8 +38,8 @@ var argumentOffers = map[string]offer{
 	"ID":               nil, // of a message: there are too many
 }
 
-// flagOffers says what the values of flags are. Those of flags in fileFlags are
-// files, of all others nothing that could be listed.
+// flagOffers are the completions of flags. Flags in fileFlags are completed with file
+// names, all other flags with nothing.
 var flagOffers = map[string]offer{
 	"account": accountOffer,
 	"api":     words("gmail", "calendar"),
@@ -74,9 +73,8 @@ var fileFlags = []string{"config", "csv", "mbox", "out"}
 var quotaKeys = []string{"mode", "interactive.ceiling", "interactive.in_flight", "sync.ceiling", "sync.pace", "sync.in_flight",
 	"backfill.ceiling", "backfill.floor", "backfill.pace", "backfill.in_flight"}
 
-// complete makes shells complete the arguments and flags of all commands. What
-// cannot be listed is completed with nothing, and never with files where none
-// belong.
+// complete makes shells complete the arguments and flags of all commands. An argument
+// that is no file is never completed with file names.
 func (g *globals) complete(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		g.complete(sub)
@@ -136,7 +134,7 @@ func argumentNames(use string) []string {
 	return names
 }
 
-// offered is what of an offer begins as what was typed.
+// offered are the completions that begin with what was typed.
 func (g *globals) offered(cmd *cobra.Command, find offer, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	how := cobra.ShellCompDirectiveNoFileComp
 	if find == nil {
@@ -145,7 +143,7 @@ func (g *globals) offered(cmd *cobra.Command, find offer, args []string, prefix 
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	var list []string
-	for _, word := range find(g, ctx, args) {
+	for _, word := range find(ctx, g, args) {
 		if strings.HasPrefix(word, prefix) {
 			list = append(list, word)
 		}
@@ -156,9 +154,9 @@ func (g *globals) offered(cmd *cobra.Command, find offer, args []string, prefix 
 	return list, how
 }
 
-// words offers the same words always.
+// words always offers the same words.
 func words[T ~string](all ...T) offer {
-	return func(*globals, context.Context, []string) []string {
+	return func(context.Context, *globals, []string) []string {
 		list := make([]string, len(all))
 		for i, word := range all {
 			list[i] = string(word)
@@ -167,12 +165,12 @@ func words[T ~string](all ...T) offer {
 	}
 }
 
-// endingIn offers words with an end that something must follow.
+// endingIn offers words with a suffix after which a value must follow.
 func endingIn(end string, all []string) offer {
-	return func(*globals, context.Context, []string) []string {
+	return func(context.Context, *globals, []string) []string {
 		var list []string
 		for _, word := range all {
-			if !strings.Contains(word, "<") { // it has a name in it that is the user's to choose
+			if !strings.Contains(word, "<") { // a part of the key is a name that the user chooses
 				list = append(list, word+end)
 			}
 		}
@@ -180,9 +178,9 @@ func endingIn(end string, all []string) offer {
 	}
 }
 
-// fromSettings offers what the settings name, and nothing where they are wrong.
+// fromSettings offers names from the settings; nothing if these are not valid.
 func fromSettings(find func(config.Config) []string) offer {
-	return func(g *globals, _ context.Context, _ []string) []string {
+	return func(_ context.Context, g *globals, _ []string) []string {
 		cfg, err := g.load()
 		if err != nil {
 			return nil
@@ -191,9 +189,9 @@ func fromSettings(find func(config.Config) []string) offer {
 	}
 }
 
-// fromStore offers what the store holds, and nothing where it cannot be read.
+// fromStore offers names from the store; nothing if it cannot be read.
 func fromStore(find func(ctx context.Context, c *control.Control, args []string) ([]string, error)) offer {
-	return func(g *globals, ctx context.Context, args []string) []string {
+	return func(ctx context.Context, g *globals, args []string) []string {
 		cfg, err := g.load()
 		if err != nil {
 			return nil
@@ -234,11 +232,11 @@ var (
 	})
 )
 
-func projectOrAccountOffer(g *globals, ctx context.Context, args []string) []string {
-	return append(projectOffer(g, ctx, args), accountOffer(g, ctx, args)...)
+func projectOrAccountOffer(ctx context.Context, g *globals, args []string) []string {
+	return append(projectOffer(ctx, g, args), accountOffer(ctx, g, args)...)
 }
 
-// texts are the texts of some things, each once.
+// texts are the distinct texts of some values.
 func texts[T any](all []T, text func(T) string) []string {
 	var list []string
 	for _, one := range all {

@@ -17,7 +17,7 @@ import (
 	"headroom/internal/term"
 )
 
-// verdict is what config check says as JSON.
+// verdict is the result of config check as JSON.
 type verdict struct {
 	Valid    bool     `json:"valid"`
 	File     string   `json:"file"` // that was read; "": none
@@ -35,7 +35,7 @@ func newConfigCheck(g *globals) *cobra.Command {
 				return usagef("--roles: %w", err)
 			}
 			cfg, err := g.load()
-			if len(cfg.Google.Projects) > 0 || err == nil { // otherwise the file could not be read, and all would be missing
+			if len(cfg.Google.Projects) > 0 || err == nil { // otherwise the file could not be read, and every project would be reported as missing
 				err = alsoInvalid(err, g.from.Locate(bothInvalid(app.CheckSettings(cfg, roles), app.CheckPaths(cfg))))
 			}
 			v := verdict{Valid: err == nil, File: g.from.File, Problems: []string{}}
@@ -79,8 +79,8 @@ func bothInvalid(a, b error) error {
 	return &config.InvalidError{Problems: append(x.Problems, y.Problems...)}
 }
 
-// alsoInvalid adds what a second look found to what reading found, except of keys that
-// have a problem already: what follows from that is no news.
+// alsoInvalid adds the problems of a second check to those found while reading, except
+// for keys that have a problem already, from which the new one may follow.
 func alsoInvalid(read, more error) error {
 	x, _ := errors.AsType[*config.InvalidError](read)
 	y, _ := errors.AsType[*config.InvalidError](more)
@@ -100,7 +100,7 @@ func alsoInvalid(read, more error) error {
 	return &config.InvalidError{Problems: all}
 }
 
-// keyOf is the key that a problem is about, behind its place; empty if it names none.
+// keyOf is the key that a problem names after its position; empty if it names none.
 func keyOf(problem error) string {
 	for _, word := range strings.Fields(problem.Error()) {
 		if key, ok := strings.CutSuffix(word, ":"); ok && strings.Contains(key, ".") && !strings.Contains(key, ":") {

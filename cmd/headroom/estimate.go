@@ -80,7 +80,7 @@ var priceTable = term.Table[estimates.Priced]{
 	},
 }
 
-// dayPercent is a share of a hundred with three digits that count, and never a power of ten.
+// dayPercent is a percentage with three significant digits, never in scientific notation.
 func dayPercent(p float64) string {
 	if p > 0 && p < 0.001 {
 		return "under 0.001"
@@ -91,7 +91,7 @@ func dayPercent(p float64) string {
 	return fmt.Sprintf("%.3g", p)
 }
 
-// figureText is a number with its bounds and where it is from.
+// figureText is a number with its bounds and its origin.
 func figureText(f estimates.Figure, text func(int64) string) string {
 	if f.Exact() {
 		return fmt.Sprintf("%s, %s", text(f.Value), f.How)
@@ -99,7 +99,7 @@ func figureText(f estimates.Figure, text func(int64) string) string {
 	return fmt.Sprintf("~%s (%s to %s), %s", text(f.Value), text(f.Least), text(f.Most), f.How)
 }
 
-// lasting is a time for people.
+// lasting is a duration for people.
 func lasting(seconds float64) string {
 	if days := seconds / 86400; days >= 2 {
 		return fmt.Sprintf("%.1f days", days)

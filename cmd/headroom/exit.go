@@ -17,20 +17,20 @@ import (
 // The exit codes of every command.
 const (
 	exitDone        = 0
-	exitFailed      = 1   // it is not there, not possible, or did not succeed
+	exitFailed      = 1   // does not exist, is not possible, or did not succeed
 	exitUsage       = 2   // wrong usage or settings
 	exitInterrupted = 130 // SIGINT or SIGTERM came before the end
 )
 
-// exitCodes is what the help of a command says of them that has no more to say.
+// exitCodes is the help about them for commands that have nothing to add.
 const exitCodes = "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted."
 
-// untilStopped marks commands that run until they are interrupted: to be so is no
-// failure of theirs.
+// untilStopped marks commands that run until they are interrupted, which is not a
+// failure.
 var untilStopped = map[string]string{"until-stopped": "true"}
 
-// ending is the exit code of a command, and for all but exitDone the line that says
-// why. printed is the error of what it wrote on stdout.
+// ending is the exit code of a command and, unless it is exitDone, the line that explains
+// it. printed is the error of writing to stdout.
 func ending(ctx context.Context, cmd *cobra.Command, err, printed error) (code int, text string) {
 	if printed != nil {
 		unprinted := fmt.Errorf("the output could not be written: %w", bare(printed))
@@ -43,7 +43,7 @@ func ending(ctx context.Context, cmd *cobra.Command, err, printed error) (code i
 	code = exitCode(err)
 	stopped := cmd != nil && cmd.Annotations["until-stopped"] != "" && !errors.Is(err, context.Canceled)
 	if code == exitFailed && printed == nil && ctx.Err() != nil && !stopped {
-		code = exitInterrupted // whatever failed, it failed because of that
+		code = exitInterrupted // the interrupt is the cause of any failure
 		if errors.Is(err, context.Canceled) {
 			err = errors.New("interrupted before the end")
 		}
@@ -65,7 +65,7 @@ func exitCode(err error) int {
 	return cmp.Or(exitOf[control.KindOf(err)], exitFailed)
 }
 
-// exitOf are the exit codes of those errors that are not [exitFailed].
+// exitOf are the exit codes of kinds of errors; all other kinds are exitFailed.
 var exitOf = map[control.Kind]int{control.Refused: exitUsage, control.Unknown: exitUsage, control.Settings: exitUsage}
 
 // usageError is an error of usage or settings.
@@ -75,7 +75,7 @@ func (e *usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// bare is an error of a file without the file's name, which stdout has none of.
+// bare is the error of a file without the name of the file: stdout has none.
 func bare(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -88,7 +88,7 @@ func oneLine(err error) string {
 	return term.Clean(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 }
 
-// interrupted reports whether err only says that the user wanted to stop.
+// interrupted reports whether err is only the consequence of an interrupt.
 func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }

@@ -40,7 +40,7 @@ func addExportFlags(cmd *cobra.Command, format, formatUsage, outUsage, overwrite
 	return f
 }
 
-// exists explains the error of a file that is there already.
+// exists adds a hint to the error of a file that exists already.
 func (f *exportFlags) exists(err error, path, other string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists already; name another %s, or replace it with --overwrite", path, other)
@@ -214,7 +214,7 @@ func (f *exportFlags) exportCalendars(ctx context.Context, cmd *cobra.Command, g
 		case one || ctx.Err() != nil:
 			return err
 		default:
-			// The others are exported all the same; the end says that one is missing.
+			// The others are exported; the error at the end counts the missing ones.
 			cmd.PrintErrln("headroom:", term.Clean(fmt.Sprintf("calendar %s is not exported: %v", calendar.ID, err)))
 			failed++
 		}

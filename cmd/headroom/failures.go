@@ -25,7 +25,7 @@ var failureTable = term.Table[jobs.Failure]{
 	Empty: "no failed messages match",
 }
 
-// fate says what becomes of an item on the failure list.
+// fate is what happens next to an item on the failure list.
 func fate(f jobs.Failure) string {
 	if f.GivenUp {
 		return "given up"

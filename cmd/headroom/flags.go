@@ -28,7 +28,7 @@ func addSpanFlags(cmd *cobra.Command, after, afterUsage, before, beforeUsage str
 	return f
 }
 
-// moments are the two moments; one that is not given is zero.
+// moments returns the two moments; zero for a flag that is not given.
 func (f *spanFlags) moments() (after, before time.Time, err error) {
 	zone, err := time.LoadLocation(f.zone)
 	if err != nil {
@@ -43,7 +43,7 @@ func (f *spanFlags) moments() (after, before time.Time, err error) {
 	return after, before, nil
 }
 
-// moment reads a moment, or a day that begins in a zone; "" is none.
+// moment parses a moment, or a day as its beginning in a zone; "" is the zero time.
 func moment(text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -85,7 +85,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	return f
 }
 
-// filter is what the flags name, in its normal form, or a usage error.
+// filter returns the filter of the flags, in its normal form, or a usage error.
 func (f *filterFlags) filter() (filter jobs.Filter, err error) {
 	filter = jobs.Filter{Labels: f.labels, Query: f.query, SpamTrash: f.spamTrash, First: f.first, Format: jobs.Format(f.format)}
 	if filter.After, filter.Before, err = f.moments(); err != nil {
@@ -104,7 +104,7 @@ func (f *filterFlags) filter() (filter jobs.Filter, err error) {
 	return filter.Normal(), nil
 }
 
-// allFlags choose backfills of many accounts in place of one that is named.
+// allFlags choose backfills of many accounts instead of naming one.
 type allFlags struct {
 	all                    bool
 	state, tenant, project string

@@ -37,7 +37,7 @@ func list[T any](g *globals, use string, args cobra.PositionalArgs, table term.T
 	})
 }
 
-// command makes a command that does something with what operators can do.
+// command makes a command that runs with a Control.
 func (g *globals) command(use string, args cobra.PositionalArgs, do func(context.Context, *cobra.Command, *control.Control, []string) error) *cobra.Command {
 	return &cobra.Command{Use: use, Args: arguments(args), RunE: func(cmd *cobra.Command, args []string) error {
 		return g.operate(cmd, func(ctx context.Context, c *control.Control) error { return do(ctx, cmd, c, args) })
@@ -79,7 +79,7 @@ func subcommandsOf(cmd *cobra.Command) {
 // suggested.
 const mistypedLetters = 2
 
-// subcommandOnly refuses what is no subcommand.
+// subcommandOnly refuses arguments of a group of commands.
 func subcommandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -41,10 +41,10 @@ func explain(cmd *cobra.Command, sections map[string]string) {
 	}
 }
 
-// summary is the help of a command that has no more to say.
+// summary is the help of a command without an explanation.
 func summary(cmd *cobra.Command) string { return cmd.Short + ".\n\n" + exitCodes }
 
-// newHelp is "headroom help", which refuses what is no command, as every command does.
+// newHelp makes "headroom help", which refuses unknown commands, as all groups do.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]",
@@ -73,7 +73,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// explainCompletion gives the commands that cobra makes what ours have.
+// explainCompletion gives the commands that cobra generates exit codes and examples.
 func explainCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

@@ -34,7 +34,7 @@ func stateText(j jobs.Job) string {
 	return string(j.State)
 }
 
-// total is how many messages there are, as well as is known.
+// total is the number of messages, or an estimate of it.
 func total(j jobs.Job) string {
 	n, exact := progress.Total(j)
 	switch {
@@ -46,13 +46,13 @@ func total(j jobs.Job) string {
 	return "?"
 }
 
-// shortText says that a listing was suspiciously short, and what to do.
+// shortText warns of a suspiciously short listing.
 func shortText(j jobs.Job) string {
 	return fmt.Sprintf("Google listed %d messages, its profile promised %d; if the mailbox is not that empty, start the backfill again",
 		j.Progress.Listed, j.Progress.Expected)
 }
 
-// doing says what a job is about: state, what it waits for, time left.
+// doing is what a job does now: its state, what it waits for, the time left.
 func doing(j jobs.Job, s *progress.Speed) string {
 	text := stateText(j)
 	if why := waiting(j); why != "" {
@@ -70,12 +70,12 @@ func doing(j jobs.Job, s *progress.Speed) string {
 	return text
 }
 
-// progressText says how much of a job is done, and what it is about.
+// progressText is how much of a job is done, and what it does now.
 func progressText(j jobs.Job, s *progress.Speed) string {
 	return fmt.Sprintf("%d of %s, %s", j.Progress.Done(), total(j), doing(j, s))
 }
 
-// nextStep says how a job that rests goes on.
+// nextStep is the command that continues a job that has stopped.
 func nextStep(j jobs.Job) string {
 	switch {
 	case j.State == jobs.Paused:
@@ -172,8 +172,8 @@ func writeMailProgress(w *term.Grid, s shown) {
 	}
 }
 
-// writeCursor tells how far a live sync has read, and why and how far it reads the
-// mailbox as a whole.
+// writeCursor writes how far a live sync has read the history, and why and how far it
+// reads the whole mailbox.
 func writeCursor(w *term.Grid, c jobs.Cursor) {
 	w.Row("history read up to", c.HistoryID)
 	if snap := c.Snapshot; snap.Phase != "" {
@@ -191,7 +191,7 @@ func writeCursor(w *term.Grid, c jobs.Cursor) {
 	}
 }
 
-// callText is a kind of call for people.
+// callText describes a kind of call.
 func callText(c estimates.Call) string {
 	text := strings.TrimSpace(c.Method+" "+c.Format) + fmt.Sprintf(" for %d units: %s", c.Units, c.For)
 	if c.From > 0 {
@@ -200,7 +200,7 @@ func callText(c estimates.Call) string {
 	return text
 }
 
-// filterText is a filter for people.
+// filterText describes a filter.
 func filterText(f jobs.Filter) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -234,8 +234,7 @@ func filterText(f jobs.Filter) string {
 	return strings.Join(parts, ", ")
 }
 
-// waiting says in a few words for what, and until when, a job waits; "" when it
-// does not.
+// waiting is what a job waits for, and until when; "" if it does not wait.
 func waiting(j jobs.Job) string {
 	if j.State != jobs.Waiting || j.WaitingFor == "" {
 		return ""

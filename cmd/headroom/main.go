@@ -1,6 +1,6 @@
-// Command headroom backfills mailboxes and calendars from Google without ever
-// taking the quota that people are waiting on. There is one file for each
-// subcommand; it turns flags into options and prints what comes back.
+// Command headroom backfills mailboxes and calendars from Google without taking the
+// quota of interactive calls. There is a file for each group of commands; it turns flags
+// into a use case of internal/control and prints the result.
 package main
 
 import (
@@ -20,8 +20,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main without the process around it, so that tests can call it. It
-// returns the exit code.
+// run is main as a function that tests can call. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out, errOut := term.NewOutput(stdout), term.NewOutput(stderr)
 	root := newRoot(out)

@@ -28,7 +28,7 @@ func addMessageFlags(cmd *cobra.Command) *messageFlags {
 	return f
 }
 
-// filter is what the flags name, or a usage error.
+// filter returns the filter of the flags, or a usage error.
 func (f *messageFlags) filter() (filter jobs.MessageFilter, err error) {
 	filter.Label = f.label
 	if filter.After, filter.Before, err = f.moments(); err != nil {
@@ -85,7 +85,7 @@ func findMessages(ctx context.Context, c *control.Control, account string, filte
 	return all, nil
 }
 
-// bodyText says in which formats a message's body is stored, or why it is not.
+// bodyText is the formats in which a message's body is stored, or why it is not.
 func bodyText(m jobs.Message) string {
 	var formats []string
 	if m.SHA256 != "" {
@@ -103,8 +103,7 @@ func bodyText(m jobs.Message) string {
 	return "to come"
 }
 
-// labelTexts are a message's labels by their ids, with the names of those that have
-// another.
+// labelTexts are the ids of a message's labels, each with its name if that differs.
 func labelTexts(m jobs.Message) []string {
 	var texts []string
 	for i, id := range m.Labels {

@@ -47,8 +47,8 @@ func newQuotaPrices(g *globals) *cobra.Command {
 	return cmd
 }
 
-// pickLists finds the lists of a project, or all that are built in, and the one of
-// them that is asked for.
+// pickLists returns the lists of a project, or all built-in lists, or the one of them
+// that args name.
 func pickLists(g *globals, project string, args []string) (lists []*price.List, err error) {
 	if project == "" {
 		for _, name := range price.Names() {
@@ -134,7 +134,7 @@ func toJSON(lists []*price.List) []listJSON {
 	return all
 }
 
-// sourceName is the source of a value, which need not name the usual one.
+// sourceName is the source of a value; values from the usual source do not name it.
 func sourceName(name string) string {
 	if name == "" {
 		return "docs"
@@ -191,7 +191,7 @@ func costCells(c price.Cost) []any {
 
 func sourceCells(s price.Source) []any { return []any{s.Date, s.URL} }
 
-// byFormat lists the formats whose price is their own.
+// byFormat lists the formats that have a price of their own.
 func byFormat(c price.Cost) string {
 	var prices []string
 	for _, format := range slices.Sorted(maps.Keys(c.Formats)) {

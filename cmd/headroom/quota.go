@@ -115,8 +115,8 @@ func (f *quotaFlags) run(cmd *cobra.Command, g *globals, name string,
 	})
 }
 
-// over reports whether a context has ended, or has a deadline that is past: sockets keep
-// to it by themselves, and may time out a moment before the context knows.
+// over reports whether a context has ended or its deadline has passed. Sockets observe
+// the deadline by themselves, and may time out a moment before the context ends.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)

@@ -78,12 +78,12 @@ func newRoot(out io.Writer) *cobra.Command {
 	explain(root, sections())
 	g.locate(root)
 	g.complete(root)
-	root.SetOut(out) // before completion is made, which keeps it
+	root.SetOut(out) // before completion is made, which keeps the output
 	explainCompletion(root)
 	return root
 }
 
-// locate makes commands tell where settings stand that only they find wrong.
+// locate adds the positions of settings to the errors of commands.
 func (g *globals) locate(cmd *cobra.Command) {
 	if do := cmd.RunE; do != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error { return g.from.Locate(do(cmd, args)) }
@@ -93,7 +93,7 @@ func (g *globals) locate(cmd *cobra.Command) {
 	}
 }
 
-// load reads the settings, where some are wrong as far as they can be read.
+// load reads the settings. With an error it returns those that could be read.
 func (g *globals) load() (config.Config, error) {
 	path := cmp.Or(g.config, os.Getenv("HEADROOM_CONFIG"))
 	cfg, from, err := config.Read(config.Options{
@@ -120,7 +120,7 @@ func (g *globals) setUp(cmd *cobra.Command) (config.Config, *zap.Logger, error) 
 	return cfg, log, nil
 }
 
-// operate runs a command with what operators can do, by the settings.
+// operate runs use with a Control of the settings, which it closes.
 func (g *globals) operate(cmd *cobra.Command, use func(context.Context, *control.Control) error) (err error) {
 	cfg, log, err := g.setUp(cmd)
 	if err != nil {

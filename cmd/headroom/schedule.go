@@ -17,7 +17,7 @@ import (
 	"headroom/jobs"
 )
 
-// scopeFlags adds the flags that say whose schedules are meant.
+// scopeFlags adds the flags that choose the accounts of a schedule.
 func scopeFlags(cmd *cobra.Command) *jobs.ScheduleScope {
 	scope := &jobs.ScheduleScope{}
 	cmd.Flags().StringVar(&scope.Account, "account", "", "only those of the account with this `ADDRESS`")
@@ -53,8 +53,8 @@ func newScheduleList(g *globals) *cobra.Command {
 	return cmd
 }
 
-// printSchedules prints errors below the table, which an error of Google's would stretch
-// over several screens.
+// printSchedules prints the table and below it the last errors, which are too long for
+// a column.
 func printSchedules(out io.Writer, asJSON bool, all []control.ScheduleLine) error {
 	if err := scheduleTable.Print(out, asJSON, all); err != nil || asJSON {
 		return err

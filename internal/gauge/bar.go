@@ -10,14 +10,14 @@ import (
 
 const barWidth = 50
 
-// mark is how a part of a bar looks.
+// A mark shows one part of a bar.
 type mark struct {
 	sign   string
 	colour string // as in ANSI's sequences
 	means  string
 }
 
-// The marks of what each lane has spent, and of what is free to whom.
+// The marks for the units that each lane has spent, and for those that are free.
 var (
 	spentMarks = map[quota.Lane]mark{
 		quota.Interactive: {"i", "36", "interactive"},
@@ -37,8 +37,8 @@ func (m mark) draw(p *term.Page, n int) term.Drawn {
 	return p.Paint(m.colour, strings.Repeat(m.sign, n))
 }
 
-// windowBar draws a window: what each lane has spent, then what is free up to the
-// ceilings of the lanes, from the lowest.
+// windowBar draws a window: the units that each lane has spent, then those that are free
+// below the ceiling of each lane, from the lowest.
 func windowBar(p *term.Page, w quotaview.QuotaWindow) term.Drawn {
 	var b strings.Builder
 	var units int64 // drawn so far
@@ -64,7 +64,7 @@ func windowBar(p *term.Page, w quotaview.QuotaWindow) term.Drawn {
 	return term.Drawn(b.String())
 }
 
-// writeLegend explains the bars, on as many lines as a terminal asks for.
+// writeLegend explains the marks, on as many lines as it needs.
 func writeLegend(p *term.Page) {
 	marks := []mark{spentMarks[quota.Interactive], spentMarks[quota.Sync], spentMarks[quota.Backfill], unknownMark,
 		freeMarks[quota.Backfill], freeMarks[quota.Sync], freeMarks[quota.Interactive], closedMark}

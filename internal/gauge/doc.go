@@ -1,3 +1,3 @@
-// Package gauge writes for people how full the quota is, who waits for it, and what was
-// decided about it. It decides nothing and asks nobody.
+// Package gauge renders the state of the quota as text: how full each window is, who
+// waits for it, and the last decisions. It only renders what quotaview returns.
 package gauge

@@ -58,7 +58,7 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(whole))
 }
 
-// dayText says how much of a day's budget is used, and who waits for more.
+// dayText is how much of a day's budget is used, and whether it binds.
 func dayText(p *term.Page, d quotaview.QuotaDay) string {
 	text := fmt.Sprintf("%s of %s units of the project's budget used, %s", humanize.Comma(d.Used), humanize.Comma(d.Budget), p.Until(d.Ends))
 	switch {
@@ -70,7 +70,7 @@ func dayText(p *term.Page, d quotaview.QuotaDay) string {
 	return text
 }
 
-// facts are what there is to say of an API besides its windows, each with a name.
+// facts are the properties of an API beside its windows, each with a name.
 func facts(p *term.Page, s quotaview.QuotaState, a quotaview.APIQuota) [][2]string {
 	var rows [][2]string
 	add := func(name, format string, args ...any) {
@@ -131,7 +131,7 @@ func byLane(caps map[quota.Lane]int64, text func(int64) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// closed says who is closed until when, and what was lowered; "none" if nothing.
+// closed lists the cooldowns and the ceilings that are lowered; "none" if there are none.
 func closed(p *term.Page, a quotaview.APIQuota) []string {
 	var lines []string
 	for _, of := range []struct {
@@ -161,8 +161,8 @@ func closed(p *term.Page, a quotaview.APIQuota) []string {
 	return lines
 }
 
-// settings says what was changed live for everybody and for the account. Of a
-// project, the changes of single accounts are counted.
+// settings lists the live settings of the project and of the account. For a project it
+// counts the accounts that have settings of their own.
 func settings(v quota.Live, account string) string {
 	if v.Revision == 0 {
 		return ""
@@ -231,7 +231,7 @@ func often(n int64) string {
 	return humanize.Comma(n) + " times"
 }
 
-// milliseconds is a wait as people read it.
+// milliseconds formats a wait.
 func milliseconds(d time.Duration) string {
 	switch {
 	case d < time.Second:

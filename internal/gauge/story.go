@@ -30,7 +30,7 @@ func WriteStory(p *term.Page, s quotaview.QuotaStory) {
 	}
 }
 
-// holds says what holds for an account now, and who may go on.
+// holds lists what applies to an account now, and which lanes may go on.
 func holds(p *term.Page, a quotaview.APIQuota) []string {
 	var lines []string
 	if c := closed(p, a); c[0] != "none" {
@@ -41,7 +41,7 @@ func holds(p *term.Page, a quotaview.APIQuota) []string {
 			return append(lines, "nobody may go on before that")
 		}
 	}
-	// left is what fits for a lane, and under which limit.
+	// left is the units that are left to a lane, and the limit that allows the fewest.
 	left := func(lane int) (units int64, limit string) {
 		units = -1
 		for _, w := range a.Windows {
@@ -64,7 +64,7 @@ func holds(p *term.Page, a quotaview.APIQuota) []string {
 	return append(lines, "open; units left now: "+strings.Join(may, ", "))
 }
 
-// sentence is a decision as a sentence, without its beginning.
+// sentence describes a decision.
 func sentence(p *term.Page, n quota.Note) string {
 	within := "at once"
 	if took := n.Last.Sub(n.At); took > 0 && n.Calls > 1 {
@@ -104,7 +104,7 @@ func sentence(p *term.Page, n quota.Note) string {
 	return fmt.Sprintf("%s %s", n.Kind, count)
 }
 
-// because says what refused a call.
+// because names what refused a call.
 func because(n quota.Note) string {
 	used := fmt.Sprintf(" (%s of %s used)", humanize.Comma(n.Used), humanize.Comma(n.Ceiling))
 	switch n.Bound {

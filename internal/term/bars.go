@@ -23,7 +23,7 @@ type Bars struct {
 	all      []*Bar
 }
 
-// NewBars returns bars on out; nil if out is no terminal.
+// NewBars returns bars on out; nil if out is not a terminal.
 func NewBars(out io.Writer) *Bars {
 	if !IsTerminal(out) {
 		return nil
@@ -82,7 +82,7 @@ func (b *Bars) AddLine() *Bar {
 	return one
 }
 
-// Close leaves the bars as they are and gives the terminal back.
+// Close stops redrawing; the bars stay as they are.
 func (b *Bars) Close() {
 	if b == nil {
 		return
@@ -107,7 +107,7 @@ func (b *Bar) Say(text string) {
 	}
 }
 
-// Set sets how much is done of how much.
+// Set sets how much of a total is done.
 func (b *Bar) Set(done, total int64) {
 	if b != nil {
 		b.bar.SetTotal(total, false)

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clean returns text as one line that moves nothing on a terminal: each control
-// character, line break, bidirectional control and invisible format character
-// becomes a space, and each byte that is not UTF-8 the replacement character.
-// Text in any script stays readable.
+// Clean returns text as one line that cannot control a terminal: each control character,
+// line break, bidirectional control and invisible format character becomes a space, and
+// each byte that is not UTF-8 the replacement character. Text in any script stays
+// readable.
 func Clean(text string) string {
 	if harmless(text) {
 		return text
@@ -23,7 +23,7 @@ func Clean(text string) string {
 	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
 }
 
-// CleanLines is [Clean] for a text whose line breaks and tabs are our own.
+// CleanLines is [Clean] for a text whose line breaks and tabs are to stay.
 func CleanLines(text string) string {
 	if harmless(text) {
 		return text
@@ -36,7 +36,7 @@ func CleanLines(text string) string {
 	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
 }
 
-// harmless reports whether text is printable ASCII, as most is.
+// harmless reports whether text is printable ASCII, as most text is.
 func harmless(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
@@ -46,10 +46,10 @@ func harmless(text string) bool {
 	return true
 }
 
-// joiner holds scripts and emoji together where it stands between letters.
+// joiner is the zero-width joiner, which scripts and emoji need between letters.
 const joiner = '\u200d'
 
-// moves reports whether a terminal would do something other than show r: the
+// moves reports whether a terminal may do something other than show r: the
 // control characters (C0, C1), line and paragraph separators, and the format
 // characters (category Cf), among which are all bidirectional controls, tags and
 // zero-width characters. The joiners stay: Persian and emoji need them.
@@ -63,8 +63,8 @@ func moves(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
-// EscapeJSON escapes in JSON what [Clean] takes out of text. The document means
-// the same to whoever parses it.
+// EscapeJSON escapes in a JSON document the characters that [Clean] replaces in text.
+// Parsers read the same values.
 func EscapeJSON(doc []byte) []byte {
 	if harmless(strings.TrimRight(string(doc), "\n")) {
 		return doc

@@ -1,7 +1,7 @@
-// Package term is how commands write for people: tables, moments, and text of
-// strangers, which must not move anything on a terminal. It knows no command and no
-// job.
+// Package term is how commands write results: as text for people, in tables, grids,
+// pages and progress bars, and as JSON. It knows no command and no job.
 //
-// All that a command prints for people goes through [Clean] or [Output], which
-// calls the same function.
+// Text that comes from outside, such as the subject of a message, must not control a
+// terminal. So all output passes [Clean], most of it because it is written to an
+// [Output].
 package term

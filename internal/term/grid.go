@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Grid is aligned rows without a header, such as names and what is known of each.
-// Where it does not fit a terminal, what stands beside the first cells is wrapped.
+// A Grid is aligned rows without a header, such as names and values. If it does not fit
+// a terminal, the text beside the first cells is wrapped.
 type Grid struct {
 	Width  int    // of the terminal; 0: no bound
 	Indent string // before each row
@@ -15,7 +15,7 @@ type Grid struct {
 	rows   [][]string
 }
 
-// NewGrid returns a grid without rows.
+// NewGrid returns an empty grid that Flush writes to out.
 func NewGrid(out io.Writer) *Grid { return &Grid{out: out, Width: Width(out)} }
 
 // Row adds a row, each cell as fmt.Sprint prints it, cleaned.
@@ -30,7 +30,7 @@ func (g *Grid) Row(cells ...any) {
 // Add adds a row of a name and a formatted text.
 func (g *Grid) Add(name, format string, args ...any) { g.Row(name, fmt.Sprintf(format, args...)) }
 
-// Flush writes the rows, and forgets them.
+// Flush writes the rows and removes them.
 func (g *Grid) Flush() error {
 	columns := 0
 	for _, row := range g.rows {

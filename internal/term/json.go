@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// WriteJSON writes v as one line of JSON in which nothing moves a terminal.
+// WriteJSON writes v as one line of JSON, escaped as [EscapeJSON] does.
 func WriteJSON(out io.Writer, v any) error {
 	var doc bytes.Buffer
 	enc := json.NewEncoder(&doc)

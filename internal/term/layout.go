@@ -22,7 +22,7 @@ func widthsOf(rows [][]string, columns int) []int {
 	return widths
 }
 
-// over is by how many columns a row of such widths is too wide for a terminal.
+// over is the number of columns by which a row of such widths is too wide for a terminal.
 func over(widths []int, indent string, width int) int {
 	n := len(indent) - width - len(gap)
 	for _, w := range widths {
@@ -62,7 +62,7 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-runewidth.StringWidth(text)))
 }
 
-// Cut returns a text in at most width columns.
+// Cut shortens a text to at most width columns.
 func Cut(text string, width int) string {
 	if runewidth.StringWidth(text) <= width {
 		return text

@@ -9,20 +9,20 @@ import (
 	xterm "golang.org/x/term"
 )
 
-// An Output is where a command writes for people. It cleans what is written, and
-// remembers the first write that failed, so that no command can end well whose
-// result nobody got. Several goroutines may write at once.
+// An Output is where a command writes. It cleans the text and remembers the first write
+// that failed, so that a command whose result was lost does not succeed. It is safe for
+// concurrent use.
 type Output struct {
 	mu   sync.Mutex
 	w    io.Writer
 	err  error
-	rest []byte // the beginning of a character whose end is still to come
+	rest []byte // the first bytes of a character that is not complete yet
 }
 
 // NewOutput returns an output that writes to w.
 func NewOutput(w io.Writer) *Output { return &Output{w: w} }
 
-// Write cleans p, but for line breaks and tabs, and writes it.
+// Write cleans p, except for line breaks and tabs, and writes it.
 func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,22 +51,22 @@ func (o *Output) write(p []byte) error {
 	return o.err
 }
 
-// Err is the first error of a write; nil if there was none.
+// Err returns the first error of a write.
 func (o *Output) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.rest) > 0 { // it ended within a character
+	if len(o.rest) > 0 { // the last character is not complete
 		_ = o.write([]byte(string(utf8.RuneError)))
 		o.rest = nil
 	}
 	return o.err
 }
 
-// Raw writes to the same place byte for byte. It is for files that go to stdout, and
-// for bars, whose texts are cleaned before.
+// Raw returns a writer to the same destination that does not clean. It is for the bytes
+// of files, and for text that was cleaned before.
 func (o *Output) Raw() io.Writer {
 	if f, ok := o.w.(*os.File); ok && IsTerminal(f) {
-		return f // its size is asked for
+		return f // bars ask for its size
 	}
 	return rawOutput{o}
 }
@@ -82,7 +82,7 @@ func (r rawOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Raw is where w writes byte for byte, if w is an [Output]; otherwise w.
+// Raw returns [Output.Raw] of w, or w itself if it is no [Output].
 func Raw(w io.Writer) io.Writer {
 	if o, ok := w.(*Output); ok {
 		return o.Raw()
@@ -90,7 +90,7 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Err is the error of what was written to w so far, if w is an [Output].
+// Err returns [Output.Err] of w; nil if it is no [Output].
 func Err(w io.Writer) error {
 	if o, ok := w.(*Output); ok {
 		return o.Err()
@@ -109,11 +109,11 @@ func unwrap(w io.Writer) io.Writer {
 	return w
 }
 
-// IsTerminal reports whether w is a terminal that can show something.
+// IsTerminal reports whether w is a terminal with a size.
 func IsTerminal(w io.Writer) bool { return Width(w) > 0 }
 
-// Width is how many columns the terminal w has; 0 if it is none. Some
-// pseudo-terminals have no rows, and show nothing.
+// Width returns the number of columns of the terminal w; 0 if w is no terminal, or one
+// without rows, as some pseudo-terminals are.
 func Width(w io.Writer) int {
 	f, ok := unwrap(w).(*os.File)
 	if !ok {

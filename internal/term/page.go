@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// A Page is a text for people that is built as a whole, so that a terminal can show it
-// in place of the one before. The zero Page has no colours and no bound.
+// A Page is a text that is written to a terminal as a whole. The zero Page has no
+// colours and any width.
 type Page struct {
 	bytes.Buffer
 	Colours bool
 	Width   int            // of the terminal; 0: no bound
 	Zone    *time.Location // of all moments; the local one if nil
-	Now     time.Time      // what Until counts from
+	Now     time.Time      // the start of the durations that Until shows
 }
 
-// Drawn is a text that may hold the sequences of [Page.Paint].
+// Drawn is a text that may contain colours of [Page.Paint].
 type Drawn string
 
-// Line writes a line. Texts among args are cleaned, but not a [Drawn].
+// Line writes a formatted line. It cleans strings among args, but not a [Drawn].
 func (p *Page) Line(format string, args ...any) {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
@@ -34,7 +34,7 @@ func (p *Page) Line(format string, args ...any) {
 // Grid returns a grid on the page, whose rows are indented.
 func (p *Page) Grid(indent string) *Grid { return &Grid{out: p, Width: p.Width, Indent: indent} }
 
-// Paint returns text in a colour, by ANSI's number, where the page has colours.
+// Paint returns text in a colour, given by its ANSI number, if the page has colours.
 func (p *Page) Paint(colour, text string) Drawn {
 	if p.Colours && text != "" {
 		text = "\x1b[" + colour + "m" + text + "\x1b[0m"
@@ -42,8 +42,8 @@ func (p *Page) Paint(colour, text string) Drawn {
 	return Drawn(text)
 }
 
-// Flow writes texts side by side, on as many lines as the width asks for. columns are
-// their widths on a terminal.
+// Flow writes texts side by side, on as many lines as they need. columns are their
+// widths on a terminal.
 func (p *Page) Flow(texts []Drawn, columns []int) {
 	at := 0
 	for i, text := range texts {
@@ -70,7 +70,7 @@ func (p *Page) Clock(t time.Time) string {
 	return TimeIn(t, p.Zone)
 }
 
-// Until is a moment, and how far off it is.
+// Until is a moment and the time until then.
 func (p *Page) Until(t time.Time) string {
 	left := max(0, t.Sub(p.Now))
 	round := 100 * time.Millisecond

@@ -10,11 +10,11 @@ import (
 // A Table describes how rows of T are printed: as cells below a header for people, and
 // as one JSON array of the rows themselves.
 //
-// On a terminal the table is never wider than that: long texts are cut, and if that is
-// not enough, each row becomes a block with a line for each cell. Other cells, such as
-// ids, are never cut, and elsewhere than on a terminal nothing is.
+// A table is never wider than its terminal: long texts are cut, and if that is not
+// enough, each row becomes a block with a line for each cell. Cells that are no text,
+// such as ids, are never cut. Output that goes to a file or a pipe has no width.
 type Table[T any] struct {
-	Columns []string      // their headers; one that ends in an ellipsis is of a text that may be cut
+	Columns []string      // headers; an ellipsis at the end marks a text that may be cut
 	Cells   func(T) []any // of a row; printed as fmt.Sprint does, and cleaned
 	Empty   string        // printed instead of a table without rows: what to do next
 }
@@ -28,7 +28,7 @@ func (t Table[T]) Print(out io.Writer, asJSON bool, rows []T) error {
 	return err
 }
 
-// text is the table in a terminal of a width; 0 is no bound.
+// text renders the table for a terminal of a width; 0 is any width.
 func (t Table[T]) text(rows []T, width int) string {
 	if len(rows) == 0 && t.Empty != "" {
 		return Clean(t.Empty) + "\n"

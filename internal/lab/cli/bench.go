@@ -55,7 +55,7 @@ usage, 130 interrupted.`,
 			}
 			figures, err := b.Run(cmd.Context(), o)
 			if err != nil {
-				if cmd.Context().Err() != nil { // whatever failed, it failed because of that
+				if cmd.Context().Err() != nil { // the interrupt is the cause of any failure
 					return errors.New("the benchmark was stopped before its end")
 				}
 				return err

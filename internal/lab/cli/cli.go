@@ -1,5 +1,5 @@
-// Package cli has the commands of the laboratory: demo, bench and fake-google. They are
-// made for a root command, which tells them what it has in common for all commands.
+// Package cli has the commands of the laboratory: demo, bench and fake-google. Their root
+// command passes them what all commands share.
 package cli
 
 import (
@@ -18,7 +18,7 @@ import (
 	"headroom/jobs"
 )
 
-// A Root is what the commands take of the root command. All fields are required.
+// A Root is what the commands need of the root command. All fields are required.
 type Root struct {
 	// JSON reports whether results are printed as JSON. It is asked when a command runs.
 	JSON func() bool
@@ -28,7 +28,7 @@ type Root struct {
 	Usage func(error) error
 	// Args checks the number of arguments.
 	Args func(cobra.PositionalArgs) cobra.PositionalArgs
-	// Progress tells how much of a job is done, and Doing what it is about.
+	// Progress describes how much of a job is done, and Doing what it does now.
 	Progress, Doing func(jobs.Job, *progress.Speed) string
 	// UntilStopped annotates a command that runs until it is interrupted.
 	UntilStopped map[string]string
@@ -44,12 +44,12 @@ const tellEvery = 2 * time.Second
 
 func (r Root) usagef(format string, args ...any) error { return r.Usage(fmt.Errorf(format, args...)) }
 
-// quietLog logs errors only: what a command shows by itself is what there is to see.
+// quietLog logs errors only, since these commands show their progress by themselves.
 func quietLog(cmd *cobra.Command) (*zap.Logger, error) {
 	return app.NewLog(config.Log{Level: "error", Format: "auto"}, cmd.ErrOrStderr())
 }
 
-// interrupted reports whether err only says that the user wanted to stop.
+// interrupted reports whether err is only the consequence of an interrupt.
 func interrupted(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
@@ -69,5 +69,5 @@ func oneOf(words []string) cobra.CompletionFunc {
 
 // offerMeters completes --meter.
 func offerMeters(cmd *cobra.Command, meters []string) {
-	_ = cmd.RegisterFlagCompletionFunc("meter", oneOf(meters)) // it fails for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("meter", oneOf(meters)) // it fails for a missing flag
 }

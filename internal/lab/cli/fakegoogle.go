@@ -15,16 +15,16 @@ import (
 	"headroom/internal/term"
 )
 
-// fakeStopTimeout is how long the fake's last answers may take. The HTTP server
-// waits for some 6 s on a connection on which nothing was asked yet.
+// fakeStopTimeout bounds the wait for the fake's last answers. The HTTP server waits some
+// 6 s for a connection that has not sent a request yet.
 const fakeStopTimeout = 10 * time.Second
 
 // fakeStarted is the first line of fake-google.
 type fakeStarted struct {
 	URL       string   `json:"url"`
 	Mailboxes []string `json:"mailboxes"`
-	// Calendars are accounts with calendars, and Problems is what of their files was
-	// not read as it stands.
+	// Calendars are accounts with calendars; Problems are parts of their files that
+	// were not understood.
 	Calendars []string           `json:"calendars,omitempty"`
 	Problems  []calendar.Problem `json:"problems,omitempty"`
 }
@@ -146,8 +146,8 @@ func (r Root) loadCalendars(fake *fakegoogle.Server, specs []string, started *fa
 	return nil
 }
 
-// cutMailbox splits EMAIL=PATH at the first = that follows the address' @: what
-// stands before the @ may hold one itself.
+// cutMailbox splits EMAIL=PATH at the first = after the @ of the address, since the part
+// before the @ may contain one.
 func cutMailbox(spec string) (email, from string, ok bool) {
 	at := max(0, strings.Index(spec, "@"))
 	domain, from, ok := strings.Cut(spec[at:], "=")
