@@ -14,7 +14,7 @@ import (
 )
 
 // What backfill is made of: mailboxes of such a size that a backfill goes on for
-// six windows, with people in them who make fifty calls a minute.
+// six windows, and each of its users makes fifty interactive calls a minute.
 const (
 	crawlPrices    = "gmail-2026-05"
 	crawlScale     = 10
@@ -27,12 +27,12 @@ const (
 var crawlLoad = traffic.Moderate
 
 // BackfillFigures are what backfill measured: how much longer than it must a
-// backfill takes while people use the mailbox.
+// backfill takes beside interactive calls.
 type BackfillFigures struct {
 	Bench string `json:"bench"`
 
 	// Ratio is the time from a job's start to its end over the least that it can
-	// take: the units that it and people spent, at the lane's ceiling, which both
+	// take: the units that it and the users spent, at the lane's ceiling, which both
 	// fill. It is the worst of the mailboxes' under the three meters.
 	Ratio   float64 `json:"ratio"`
 	Refused int64   `json:"refused_by_google"`
@@ -71,9 +71,9 @@ func (f *BackfillFigures) Broken() string {
 	case f.Refused > 0:
 		return fmt.Sprintf("Google refused %d calls", f.Refused)
 	case f.Denied > 0:
-		return fmt.Sprintf("%d calls of people were denied", f.Denied)
+		return fmt.Sprintf("%d interactive calls were denied", f.Denied)
 	case f.Calls == 0:
-		return "nobody used the mailboxes"
+		return "no interactive calls were made"
 	case f.Refetch > 0:
 		return fmt.Sprintf("%v of the messages were fetched again", f.Refetch)
 	}
@@ -105,7 +105,7 @@ func backfill(ctx context.Context, o Options) (Figures, error) {
 		c := crawl{
 			siteSettings: siteSettings{prices: crawlPrices, meter: meter, scale: crawlScale, redisURL: redisURL},
 			mailboxes:    crawlMailboxes, messages: crawlMessages, figures: f,
-			told: func(done float64) {
+			progress: func(done float64) {
 				o.progress((float64(i)+done)/float64(len(meters)), "%d mailboxes under the meter %s, %.0f %% stored", crawlMailboxes, meter, 100*done)
 			},
 		}
@@ -121,12 +121,12 @@ func backfill(ctx context.Context, o Options) (Figures, error) {
 // meters are the ways in which the fake may count.
 var meters = []string{meter.Fixed, meter.Sliding, meter.Bucket}
 
-// A crawl is backfills of some mailboxes at once, under one meter.
+// A crawl runs backfills of some mailboxes at once, under one meter.
 type crawl struct {
 	siteSettings
 	mailboxes, messages int
 	figures             *BackfillFigures // to add to
-	told                func(done float64)
+	progress            func(done float64)
 }
 
 func (c crawl) measure(ctx context.Context, o Options) error {
@@ -143,7 +143,7 @@ func (c crawl) measure(ctx context.Context, o Options) error {
 				return err
 			}
 			done, err = s.untilEnded(ctx, ids, func(_ time.Time, all []jobs.Job) {
-				c.told(float64(storedOf(all)) / float64(c.mailboxes*c.messages))
+				c.progress(float64(storedOf(all)) / float64(c.mailboxes*c.messages))
 			})
 			return err
 		})

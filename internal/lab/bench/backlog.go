@@ -30,8 +30,8 @@ type backlog struct {
 }
 
 // measure works the backlog off and asks the fake what it saw. Assembling happens
-// under starting. Told is how many messages are stored.
-func (b backlog) measure(ctx context.Context, o Options, redisURL string, starting *semaphore.Weighted, told func(stored int64)) (report BacklogReport, err error) {
+// under starting. progress is called with how many messages are stored.
+func (b backlog) measure(ctx context.Context, o Options, redisURL string, starting *semaphore.Weighted, progress func(stored int64)) (report BacklogReport, err error) {
 	if err := starting.Acquire(ctx, 1); err != nil {
 		return BacklogReport{}, err
 	}
@@ -49,7 +49,7 @@ func (b backlog) measure(ctx context.Context, o Options, redisURL string, starti
 			return err
 		}
 		release()
-		done, err := s.untilEnded(ctx, ids, func(_ time.Time, all []jobs.Job) { told(storedOf(all)) })
+		done, err := s.untilEnded(ctx, ids, func(_ time.Time, all []jobs.Job) { progress(storedOf(all)) })
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (b backlog) report(done []jobs.Job, meter meter.Report) BacklogReport {
 	return r
 }
 
-// share sums up how far backlogs are that run side by side.
+// A share sums up the progress of backlogs that run side by side.
 type share struct {
 	options Options
 
@@ -90,14 +90,14 @@ type share struct {
 
 func newShare(o Options, parts int) *share { return &share{options: o, parts: make([]float64, parts)} }
 
-// of returns what one backlog tells its progress to.
+// of returns where one backlog reports its progress.
 func (p *share) of(b backlog) func(stored int64) {
-	return p.told(b.accounts*b.messages, fmt.Sprintf("backlogs at %g of the limit, %s and the meter %s", b.ceiling, b.prices, b.meter))
+	return p.part(b.accounts*b.messages, fmt.Sprintf("backlogs at %g of the limit, %s and the meter %s", b.ceiling, b.prices, b.meter))
 }
 
-// told returns what one of those side by side tells its progress to. It is not safe
-// for concurrent use; what it returns is.
-func (p *share) told(messages int, what string) func(stored int64) {
+// part returns where one of those that run side by side reports its progress. It is
+// not safe for concurrent use; what it returns is.
+func (p *share) part(messages int, what string) func(stored int64) {
 	part := p.taken
 	p.taken++
 	return func(stored int64) {

@@ -24,7 +24,7 @@ type Options struct {
 	Log   *zap.Logger
 	Full  bool // measure for longer, where a benchmark can: lanes
 
-	// Progress is told, now and then, how far the benchmark is, from 0 to 1, and
+	// Progress is called now and then with how far the benchmark is, from 0 to 1, and
 	// what it is doing.
 	Progress func(done float64, doing string)
 }
@@ -54,13 +54,13 @@ var All = []Benchmark{
 	{"requeue", "a slice that the quota refuses goes back to the queue, and nothing is lost by it", "2 min", requeue},
 	{"ledger", "a decision costs little whatever the window holds, and no minute exceeds its limit", "1 min", ledger},
 	{"utilization", "a backfill uses what its lane allows, Google refuses nothing, and the guard is why", "2 min", utilization},
-	{"backfill", "a backfill beside people takes hardly longer than the quota makes it, and fetches nothing twice", "2 min", backfill},
+	{"backfill", "a backfill beside interactive calls takes hardly longer than the quota makes it, and fetches nothing twice", "2 min", backfill},
 	{"estimate", "what is said of a backfill before it starts, and at half of it, is what it comes to", "3 min", estimate},
 	{"costs", "mail takes as long as each price list makes it, where a backfill may use all of a limit", "2 min", costs},
 	{"kills", "workers and Redis are killed again and again, and backfills lose nothing and hardly fetch anything twice", "2 min", kills},
-	{"calendars", "500 calendars of 100 accounts stay in step beside mail, a backfill and people, within both APIs' limits", "2 min", calendars},
+	{"calendars", "500 calendars of 100 accounts stay in step beside mail, a backfill and interactive calls, within both APIs' limits", "2 min", calendars},
 	{"schedule", "10,000 accounts run every hour, spread, once, by whoever is there, and once after an outage", "1 min", schedule},
-	{"lanes", "a backfill takes what people leave of a limit, and they hardly notice", "2 min", lanes},
+	{"lanes", "a backfill takes what interactive calls leave of a limit, and hardly any is refused", "2 min", lanes},
 	{"fairness", "a tenant with many mailboxes does not hold up small ones that come later", "3 min", fairness},
 }
 

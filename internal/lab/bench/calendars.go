@@ -14,7 +14,7 @@ import (
 	"headroom/jobs"
 )
 
-// What is kept in step, and how long that is looked at.
+// What is synced, and for how long.
 const (
 	calendarAccounts = 100
 	calendarsEach    = 5
@@ -25,14 +25,14 @@ const (
 	calendarRounds   = 3
 	calendarBound    = 5 * time.Minute
 	calendarScale    = 20
-	calendarVisited  = 20 // accounts in which people work
+	calendarVisited  = 20 // accounts with interactive calls
 )
 
-// calendarLoad is how much people do in each account, on each API.
+// calendarLoad is the interactive load of each of these accounts, on each API.
 var calendarLoad = traffic.Light
 
 // CalendarsFigures are what calendars measured: calendars and mailboxes of many
-// accounts kept in step, with a backfill and people beside.
+// accounts that are synced beside a backfill and interactive calls.
 type CalendarsFigures struct {
 	Bench     string           `json:"bench"`
 	Calendars int              `json:"calendars"`
@@ -60,7 +60,7 @@ func (f *CalendarsFigures) Broken() string {
 	case f.Refused > 0 || f.Over > 0:
 		return fmt.Sprintf("Google refused %d calls, %d limits were exceeded", f.Refused, f.Over)
 	case f.Denied > 0 || f.Calls == 0:
-		return fmt.Sprintf("%d of %d calls of people were denied", f.Denied, f.Calls)
+		return fmt.Sprintf("%d of %d interactive calls were denied", f.Denied, f.Calls)
 	case f.Late > 0:
 		return fmt.Sprintf("%d calendars were not synced within their interval", f.Late)
 	case f.BackfillDone == 0 || f.MailSyncs == 0:
@@ -131,7 +131,7 @@ func (c calendarsRun) measure(ctx context.Context, o Options) (*CalendarsFigures
 				if _, err := s.start(together, c.account(n), jobs.Filter{}); err != nil {
 					return err
 				}
-				// Schedules go on with what somebody asked for once.
+				// Schedules sync only calendars that were asked for once.
 				if err := s.process.Store().AskCalendarSync(together, c.account(n), false); err != nil {
 					return err
 				}
@@ -155,7 +155,7 @@ func (c calendarsRun) measure(ctx context.Context, o Options) (*CalendarsFigures
 }
 
 // watch looks at all calendars every second, from when each account was added,
-// for as many intervals as are asked for after all have been synced once.
+// for the wanted number of intervals after all have been synced once.
 func (c calendarsRun) watch(ctx context.Context, s *site, f *CalendarsFigures) error {
 	late := map[string]bool{}
 	began, end := time.Now(), time.Time{}
@@ -184,8 +184,8 @@ func (c calendarsRun) watch(ctx context.Context, s *site, f *CalendarsFigures) e
 				}
 				age := time.Since(since)
 				f.LongestAge = max(f.LongestAge, round(age.Seconds()))
-				// Its run was due one interval after the last at the latest, and had
-				// another for itself.
+				// Its run was due at most one interval after the last one, and may
+				// take another.
 				if age > 2*c.every {
 					late[c.account(n)+" "+one.ID] = true
 				}

@@ -36,7 +36,7 @@ type CostsFigures struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// CostsReport is what one price list makes of the mail. Minutes are of quota time,
+// CostsReport is how long the mail takes by one price list. Minutes are of quota time,
 // from the first call to the last.
 type CostsReport struct {
 	Prices   string      `json:"prices"`
@@ -122,14 +122,14 @@ func costs(ctx context.Context, o Options) (Figures, error) {
 	starting := semaphore.NewWeighted(1) // assembling a process keeps the machine busy
 	group, all := errgroup.WithContext(ctx)
 	for _, row := range costsRuns {
-		told := make([]func(int64), len(row))
+		progress := make([]func(int64), len(row))
 		for i, run := range row {
-			told[i] = p.told(costsMessages, fmt.Sprintf("all of the limit, %s %s", run.prices, cmp.Or(run.format, jobs.FormatRaw)))
+			progress[i] = p.part(costsMessages, fmt.Sprintf("all of the limit, %s %s", run.prices, cmp.Or(run.format, jobs.FormatRaw)))
 		}
 		group.Go(func() error {
 			for i, run := range row {
 				run.messages = costsMessages
-				report, over, err := run.measure(all, o, starting, redisURL, told[i])
+				report, over, err := run.measure(all, o, starting, redisURL, progress[i])
 				if err != nil {
 					return fmt.Errorf("mail with %s: %w", run.prices, err)
 				}
@@ -153,7 +153,7 @@ func costs(ctx context.Context, o Options) (Figures, error) {
 
 const costsUser = "ann@example.com"
 
-func (c costsRun) measure(ctx context.Context, o Options, starting *semaphore.Weighted, redisURL string, told func(int64)) (r CostsReport, over int, err error) {
+func (c costsRun) measure(ctx context.Context, o Options, starting *semaphore.Weighted, redisURL string, progress func(int64)) (r CostsReport, over int, err error) {
 	if err := starting.Acquire(ctx, 1); err != nil {
 		return r, 0, err
 	}
@@ -170,7 +170,7 @@ func (c costsRun) measure(ctx context.Context, o Options, starting *semaphore.We
 			return err
 		}
 		release()
-		if job, err = c.untilBrought(ctx, s, job.ID, told); err != nil {
+		if job, err = c.untilFetched(ctx, s, job.ID, progress); err != nil {
 			return err
 		}
 		over = s.Fake.Meter().OverLimit()
@@ -180,23 +180,23 @@ func (c costsRun) measure(ctx context.Context, o Options, starting *semaphore.We
 	return r, over, err
 }
 
-// brought is how much of what is measured a job has done.
-func (c costsRun) brought(j jobs.Job) int64 {
+// fetched is how many messages of those that are measured a job has fetched.
+func (c costsRun) fetched(j jobs.Job) int64 {
 	if c.format == jobs.FormatMetadataFirst {
 		return max(j.Progress.Noted, j.Progress.Stored)
 	}
 	return j.Progress.Stored
 }
 
-// untilBrought waits until the job has ended, or has brought all that is measured.
-func (c costsRun) untilBrought(ctx context.Context, s *site, id string, told func(int64)) (jobs.Job, error) {
+// untilFetched waits until the job has ended or has fetched all that is measured.
+func (c costsRun) untilFetched(ctx context.Context, s *site, id string, progress func(int64)) (jobs.Job, error) {
 	var last jobs.Job
 	enough, cancel := context.WithCancel(ctx)
 	defer cancel()
 	_, err := s.untilEnded(enough, []string{id}, func(_ time.Time, all []jobs.Job) {
 		last = all[0]
-		told(c.brought(last))
-		if c.format == jobs.FormatMetadataFirst && c.brought(last) == int64(c.messages) {
+		progress(c.fetched(last))
+		if c.format == jobs.FormatMetadataFirst && c.fetched(last) == int64(c.messages) {
 			cancel()
 		}
 	})
@@ -206,12 +206,12 @@ func (c costsRun) untilBrought(ctx context.Context, s *site, id string, told fun
 	return last, err
 }
 
-// report looks at the calls that brought what is measured.
+// report sums up the calls that fetched what is measured.
 func (c costsRun) report(fake *fakegoogle.Server, job jobs.Job) CostsReport {
 	user := fake.Meter().User(costsUser)
 	r := CostsReport{
 		Prices: c.prices, Format: cmp.Or(c.format, jobs.FormatRaw), Scale: c.scale, Messages: int64(c.messages),
-		Brought: c.brought(job), Limit: user.Limit, Least: c.least, Most: round(c.most), Refused: user.Refused,
+		Brought: c.fetched(job), Limit: user.Limit, Least: c.least, Most: round(c.most), Refused: user.Refused,
 	}
 	var first, last time.Time
 	for call := range fake.Select(meter.Filter{User: costsUser}) {

@@ -20,15 +20,15 @@ const (
 	maxETAError      = 0.20
 )
 
-// EstimateFigures are what estimate measured: how far what was said before a
-// backfill, and at half of it, was from what it came to.
+// EstimateFigures are what estimate measured: how far the estimates before a
+// backfill, and at half of it, were from the outcome.
 type EstimateFigures struct {
 	Bench string `json:"bench"`
 
-	// UnitsError is by how much the units said before were off those that the fake
-	// admitted, over the latter; ETAError by how much the time left said at half of
-	// the work was off the time that it still took; TimeError the same of the time
-	// said before. Each is the worst of all runs.
+	// UnitsError is the error of the estimated units, as a share of those that the
+	// fake admitted; ETAError the error of the time left that was shown at half of
+	// the work, as a share of the time that it still took; TimeError the error of the
+	// estimated time. Each is the worst of all runs.
 	UnitsError float64 `json:"worst_error_ratio"`
 	ETAError   float64 `json:"eta_error_ratio_at_half"`
 	TimeError  float64 `json:"time_error_ratio"`
@@ -41,7 +41,7 @@ type EstimateFigures struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// PricedReport is what was said of one backfill, and what it came to.
+// PricedReport is the estimate of one backfill, and its outcome.
 type PricedReport struct {
 	Prices    string     `json:"prices"`
 	Mailbox   string     `json:"mailbox"`
@@ -91,12 +91,12 @@ func (f *EstimateFigures) judge() {
 	f.conclude()
 }
 
-// off is by how much what was said was off, as a share of what it came to.
-func off(said, came float64) float64 {
-	if came <= 0 {
+// off is the error of an estimate, as a share of the outcome.
+func off(estimated, outcome float64) float64 {
+	if outcome <= 0 {
 		return 1
 	}
-	return round(math.Abs(said-came) / came)
+	return round(math.Abs(estimated-outcome) / outcome)
 }
 
 func estimate(ctx context.Context, o Options) (Figures, error) {
@@ -116,7 +116,7 @@ func estimate(ctx context.Context, o Options) (Figures, error) {
 			siteSettings: siteSettings{prices: list.prices, meter: meter.Sliding, scale: pricedScale,
 				limit: list.limit, redisURL: redisURL},
 			mailboxes: pricedMailboxes(1), figures: f,
-			told: func(done float64) {
+			progress: func(done float64) {
 				o.progress((float64(i)+done)/float64(len(lists)), "mailboxes with %s, %.0f %% done", list.prices, 100*done)
 			},
 		}
@@ -141,7 +141,7 @@ type pricing struct {
 	siteSettings
 	mailboxes []pricedMailbox
 	figures   *EstimateFigures // to add to
-	told      func(done float64)
+	progress  func(done float64)
 }
 
 func (p pricing) measure(ctx context.Context, o Options) error {
@@ -154,7 +154,7 @@ func (p pricing) measure(ctx context.Context, o Options) error {
 		return nil
 	}
 	return p.run(ctx, o, fill, func(ctx context.Context, s *site) error {
-		if err := p.storeSome(ctx, s); err != nil {
+		if err := p.storeBefore(ctx, s); err != nil {
 			return err
 		}
 		reports := make([]PricedReport, len(p.mailboxes))
@@ -173,8 +173,8 @@ func (p pricing) measure(ctx context.Context, o Options) error {
 	})
 }
 
-// storeSome backfills what mailboxes are to have stored before.
-func (p pricing) storeSome(ctx context.Context, s *site) error {
+// storeBefore backfills what the mailboxes have stored before they are measured.
+func (p pricing) storeBefore(ctx context.Context, s *site) error {
 	var ids []string
 	for _, m := range p.mailboxes {
 		job, err := s.start(ctx, m.email(), m.before)
@@ -187,7 +187,7 @@ func (p pricing) storeSome(ctx context.Context, s *site) error {
 	return err
 }
 
-// follow runs the backfills and notes what becomes of them.
+// follow runs the backfills and records their outcome.
 func (p pricing) follow(ctx context.Context, s *site, reports []PricedReport, before []int64) error {
 	var ids []string
 	for _, m := range p.mailboxes {
@@ -210,7 +210,7 @@ func (p pricing) follow(ctx context.Context, s *site, reports []PricedReport, be
 			}
 			sum += looks[i].done
 		}
-		p.told(sum / float64(len(all)))
+		p.progress(sum / float64(len(all)))
 	})
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (p pricing) follow(ctx context.Context, s *site, reports []PricedReport, be
 	return nil
 }
 
-// halfway is what is said of a job when half of its work is done.
+// halfway is the time left that is shown of a job when half of its work is done.
 type halfway struct {
 	speed progress.Speed
 	done  float64 // share of the work

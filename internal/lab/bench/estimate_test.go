@@ -15,7 +15,7 @@ func TestPricing(t *testing.T) {
 	f := &EstimateFigures{}
 	p := pricing{
 		siteSettings: siteSettings{prices: "gmail-2026-10", meter: "sliding", scale: 20, limit: 60_000, redisURL: realRedis.URL()},
-		mailboxes:    pricedMailboxes(10), figures: f, told: func(float64) {},
+		mailboxes:    pricedMailboxes(10), figures: f, progress: func(float64) {},
 	}
 	if err := p.measure(t.Context(), Options{Log: zap.NewNop()}); err != nil {
 		t.Fatal(err)

@@ -14,17 +14,17 @@ const (
 	maxSlowdown = 1.5
 )
 
-// FairnessFigures are what fairness measured: what becomes of small tenants that
-// come when a large one has all of a project's quota.
+// FairnessFigures are what fairness measured: how small tenants fare that start
+// while a large tenant uses all of a project's quota.
 type FairnessFigures struct {
 	Bench string `json:"bench"`
-	CrowdReport
+	TenantsReport
 	Targets
 	Seconds float64 `json:"seconds"`
 }
 
-// CrowdReport is what became of a crowd.
-type CrowdReport struct {
+// TenantsReport is what became of the tenants' backfills.
+type TenantsReport struct {
 	// Jain is Jain's index over the units that the fake admitted of each tenant
 	// while all had work: 1 when all have the same, 1/n when one has all.
 	Jain float64 `json:"jain_index"`
@@ -49,8 +49,8 @@ type CrowdReport struct {
 	Scale       int              `json:"scale"`
 }
 
-// theCrowd is what the benchmark measures.
-var theCrowd = crowd{
+// manyTenants is what the benchmark measures.
+var manyTenants = tenants{
 	scale: 10, userLimit: 6000, users: 5, slice: time.Second,
 	largeBoxes: 40, largeMessages: 500, small: 10, smallMessages: 500, later: 10 * time.Second,
 }
@@ -84,7 +84,7 @@ func fairness(ctx context.Context, o Options) (Figures, error) {
 	}
 	defer stop()
 	f := &FairnessFigures{Bench: "fairness"}
-	if f.CrowdReport, err = theCrowd.measure(ctx, o, redisURL); err != nil {
+	if f.TenantsReport, err = manyTenants.measure(ctx, o, redisURL); err != nil {
 		return nil, err
 	}
 	f.judge()

@@ -8,10 +8,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestNoisyNeighbour runs a small crowd through whole processes: a tenant with many
+// TestNoisyNeighbour runs a small tenants through whole processes: a tenant with many
 // mailboxes holds up none that comes later, and is not held up by them.
 func TestNoisyNeighbour(t *testing.T) {
-	c := crowd{
+	c := tenants{
 		scale: 20, userLimit: 900, users: 3, slice: 500 * time.Millisecond,
 		largeBoxes: 8, largeMessages: 400, small: 4, smallMessages: 60, later: 3 * time.Second, impatient: true,
 	}
@@ -38,7 +38,7 @@ func TestNoisyNeighbour(t *testing.T) {
 }
 
 func TestFairnessJudgement(t *testing.T) {
-	good := FairnessFigures{CrowdReport: CrowdReport{Tenants: 11, Messages: 10, Stored: 10, Jain: 0.95, Slowdown: 1.5}}
+	good := FairnessFigures{TenantsReport: TenantsReport{Tenants: 11, Messages: 10, Stored: 10, Jain: 0.95, Slowdown: 1.5}}
 	for _, test := range []struct {
 		name           string
 		change         func(*FairnessFigures)

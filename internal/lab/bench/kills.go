@@ -107,7 +107,7 @@ func kills(ctx context.Context, o Options) (_ Figures, err error) {
 	}
 	defer stop()
 
-	m := massacre{
+	m := killRun{
 		siteSettings: siteSettings{prices: killsPrices, meter: meter.Sliding, scale: killsScale,
 			roles: []app.Role{app.RoleScheduler}, redisURL: redisURL},
 		mailboxes: killsMailboxes, messages: killsMessages, workers: killsWorkers,

@@ -41,8 +41,8 @@ const (
 	minAdaptiveShareLight = 0.85
 )
 
-// LanesFigures are what lanes measured: how a backfill that never ends and people
-// share one user's limit, in virtual time. Nothing in them depends on the machine
+// LanesFigures are what lanes measured: how a backfill that never ends and
+// interactive calls share one user's limit, in virtual time. Nothing in them depends on the machine
 // but Seconds.
 type LanesFigures struct {
 	Bench string  `json:"bench"`
@@ -64,13 +64,13 @@ type LanesFigures struct {
 
 // LaneRun is one mode under one load, over all seeds.
 type LaneRun struct {
-	Mode          string  `json:"mode"` // "none": people alone
+	Mode          string  `json:"mode"` // "none": interactive calls alone
 	Load          string  `json:"load"`
 	BackfillShare float64 `json:"backfill_share"` // of the whole limit
 	Calls         int64   `json:"interactive_calls"`
-	Refused       int64   `json:"refused"` // calls of people, at their first attempt
+	Refused       int64   `json:"refused"` // interactive calls, at their first attempt
 	RefusalRatio  float64 `json:"refusal_ratio"`
-	// LongestWait is the longest that a call of people waited, from its first
+	// LongestWait is the longest that an interactive call waited, from its first
 	// attempt until it was admitted.
 	LongestWait float64 `json:"longest_wait_s"`
 }

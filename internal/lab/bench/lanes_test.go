@@ -19,9 +19,9 @@ import (
 // holds only roughly.
 func TestLanes(t *testing.T) {
 	rdb := newClient(t)
-	var told []float64
+	var progress []float64
 	b := &lanesBench{
-		options: Options{Log: zap.NewNop(), Progress: func(done float64, _ string) { told = append(told, done) }},
+		options: Options{Log: zap.NewNop(), Progress: func(done float64, _ string) { progress = append(progress, done) }},
 		rdb:     rdb, prefix: t.Name() + ":", seeds: 1, long: 10 * time.Minute,
 	}
 	figures, err := b.run(t.Context())
@@ -46,14 +46,14 @@ func TestLanes(t *testing.T) {
 			t.Errorf("refusals do not agree: %+v", r)
 		}
 		if r.RefusalRatio > 0.1 || r.LongestWait > 62 {
-			t.Errorf("people are refused: %+v", r)
+			t.Errorf("interactive calls are refused: %+v", r)
 		}
 	}
 	if len(f.Runs) != 16 || f.Decisions < 30_000 {
 		t.Errorf("%d runs with %d decisions", len(f.Runs), f.Decisions)
 	}
 	if !(calls["light"] > 20 && calls["moderate"] > 5*calls["light"] && calls["heavy"] > 3*calls["moderate"] && calls["spiky"] > 100) {
-		t.Errorf("calls of people: %v", calls)
+		t.Errorf("interactive calls: %v", calls)
 	}
 	for _, load := range laneLoads {
 		none, fixed, plain, adaptive := shares["none"][load.Name], shares["guaranteed"][load.Name], shares["default"][load.Name], shares["adaptive"][load.Name]
@@ -71,8 +71,8 @@ func TestLanes(t *testing.T) {
 	if f.GuaranteedRefusals != 0 || f.NoBackfillRefusals != 0 {
 		t.Errorf("%d refusals with a guarantee, %d without a backfill", f.GuaranteedRefusals, f.NoBackfillRefusals)
 	}
-	if !slices.IsSorted(told) || len(told) == 0 || told[len(told)-1] != 1 {
-		t.Errorf("progress went %v", told)
+	if !slices.IsSorted(progress) || len(progress) == 0 || progress[len(progress)-1] != 1 {
+		t.Errorf("progress went %v", progress)
 	}
 	if err := removeKeys(t.Context(), rdb, b.prefix); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestLaneWaits(t *testing.T) {
 		mode  laneMode
 		units int64 // of the backfill
 	}{
-		{name: "people alone", mode: withoutBackfill},
+		{name: "interactive calls alone", mode: withoutBackfill},
 		// It comes after those who ask at the same moment, and is not let in before
 		// the load ends.
 		{name: "with a backfill", mode: laneMode{"default", quota.ModeDefault, true}},
@@ -117,7 +117,7 @@ func TestLaneWaits(t *testing.T) {
 				t.Errorf("- want + got:\n%s", diff)
 			}
 			if done != time.Minute {
-				t.Errorf("told of %s, want all of a minute", done)
+				t.Errorf("progress %s, want all of a minute", done)
 			}
 		})
 	}
@@ -156,7 +156,7 @@ func TestLanesJudgement(t *testing.T) {
 		{"refusals that a guarantee does not prevent", func(r map[string][]LaneRun) { r["guaranteed"][2].Refused = 3 },
 			"guaranteed_refusals is 3, as many as no_backfill_refusals are promised: 0"},
 		{"refusals by the limit itself", func(r map[string][]LaneRun) { r["guaranteed"][2].Refused, r["none"][2].Refused = 3, 3 }, ""},
-		{"a ceiling that gives way to nobody", func(r map[string][]LaneRun) { r["adaptive"][light].BackfillShare = 0.8 },
+		{"a ceiling that never gives way", func(r map[string][]LaneRun) { r["adaptive"][light].BackfillShare = 0.8 },
 			"adaptive_share_light is 0.8, at least 0.85 is promised"},
 		{"refusals where none are ruled out", func(r map[string][]LaneRun) { r["adaptive"][spiky].Refused = 9 }, ""},
 	} {

@@ -14,14 +14,14 @@ import (
 	"headroom/quota/price"
 )
 
-// laneMode is a way to share a limit between people and a backfill.
+// laneMode is a way to share a limit between interactive calls and a backfill.
 type laneMode struct {
 	name     string
 	mode     quota.Mode
 	backfill bool
 }
 
-// withoutBackfill is what the modes are compared with: people alone.
+// withoutBackfill is what the modes are compared with: interactive calls alone.
 var withoutBackfill = laneMode{name: "none"}
 
 func laneModes() []laneMode {
@@ -35,7 +35,7 @@ func laneModes() []laneMode {
 // laneTally is what happened in one simulation, or in several.
 type laneTally struct {
 	units     int64 // of the backfill, admitted
-	calls     int64 // of people
+	calls     int64 // interactive
 	refused   int64 // of those, at the first attempt
 	longest   time.Duration
 	decisions int64
@@ -61,7 +61,7 @@ type laneSim struct {
 	coming  []traffic.Demand // in their order
 	waiting asks
 	planned int // orders asks of one moment
-	people  int // calls that are not admitted yet
+	open    int // interactive calls that are not admitted yet
 	tally   laneTally
 }
 
@@ -96,7 +96,7 @@ func newLaneSim(rdb redis.UniversalClient, prefix string, mode laneMode, demands
 	if err != nil {
 		return nil, err
 	}
-	s := &laneSim{api: list.API, end: long, coming: demands, people: len(demands)}
+	s := &laneSim{api: list.API, end: long, coming: demands, open: len(demands)}
 	// The decisions of one simulation come one after the other, so there is nothing
 	// for its ledger to send together: the client does that, over all simulations.
 	s.ledger, err = quota.NewLedger(quota.Options{
@@ -135,15 +135,15 @@ func (s *laneSim) next() (ask, bool) {
 // run plays the load to its end, and tells how much of it is done now and then.
 func (s *laneSim) run(ctx context.Context, tell func(done time.Duration)) (laneTally, error) {
 	const step = time.Minute
-	told := time.Duration(0)
+	shown := time.Duration(0)
 	for {
 		a, ok := s.next()
-		if !ok || s.people == 0 && a.at >= s.end {
+		if !ok || s.open == 0 && a.at >= s.end {
 			break // at most the backfill is left, which would go on for ever
 		}
 		s.now = a.at
-		for told+step <= min(s.now, s.end) {
-			told += step
+		for shown+step <= min(s.now, s.end) {
+			shown += step
 			tell(step)
 		}
 		wait, err := s.take(ctx, a)
@@ -152,7 +152,7 @@ func (s *laneSim) run(ctx context.Context, tell func(done time.Duration)) (laneT
 		}
 		s.count(a, wait)
 	}
-	tell(s.end - told)
+	tell(s.end - shown)
 	return s.tally, nil
 }
 
@@ -194,6 +194,6 @@ func (s *laneSim) count(a ask, wait time.Duration) {
 		s.plan(a)
 		return
 	}
-	s.people--
+	s.open--
 	s.tally.longest = max(s.tally.longest, a.at-a.first)
 }

@@ -102,7 +102,7 @@ func requeue(ctx context.Context, o Options) (Figures, error) {
 	})
 }
 
-// requeueWatch looks at the queue as an operator's tools do.
+// requeueWatch inspects the queue as an operator's tools do.
 type requeueWatch struct {
 	*site
 	inspector *asynq.Inspector

@@ -108,7 +108,7 @@ func simulateDay(ctx context.Context, o Options, size scheduleSize) (f ScheduleF
 	d.now = d.begin
 	path := filepath.Join(folder, "headroom.db")
 	defer func() { err = errors.Join(err, d.close()) }()
-	if err := d.found(ctx, o, path); err != nil {
+	if err := d.create(ctx, o, path); err != nil {
 		return f, err
 	}
 	if err := d.pass(ctx, o, path); err != nil {
@@ -121,8 +121,8 @@ func simulateDay(ctx context.Context, o Options, size scheduleSize) (f ScheduleF
 	return f, nil
 }
 
-// found makes the store with its accounts, each with a mailbox to be synced.
-func (d *day) found(ctx context.Context, o Options, path string) error {
+// create makes the store with its accounts, each with a mailbox to be synced.
+func (d *day) create(ctx context.Context, o Options, path string) error {
 	if err := d.launch(ctx, o, path, 0); err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (d *day) launchAll(ctx context.Context, o Options, path string, phases []ti
 	return nil
 }
 
-// kill ends the first n replicas as if at once: nothing is told to anybody.
+// kill ends the first n replicas as a crash does: they hand nothing over.
 func (d *day) kill(n int) error {
 	var errs []error
 	for _, r := range d.replicas[:n] {
@@ -300,7 +300,7 @@ func (d *day) figures(ctx context.Context) (ScheduleFigures, error) {
 			}
 			ran = slices.Delete(slices.Clone(ran), j, j+1)
 		}
-		f.Doubles += len(ran) // that nobody expected
+		f.Doubles += len(ran) // unexpected
 	}
 	f.PeakOverMean, f.CatchUpPeak = peakOverMean(normal, time.Hour), peakOverMean(caught, window)
 	err := d.raw.QueryRowContext(ctx, "SELECT COALESCE(SUM(catch_ups), 0) FROM schedule_slots").Scan(&f.CatchUpRuns)

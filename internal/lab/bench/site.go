@@ -16,8 +16,8 @@ import (
 )
 
 // A site is an installation to measure, with a process that schedules and works.
-// Live syncs run only where a backfill's end asks for one, so that what is spent
-// is the backfills'.
+// Only the end of a backfill starts a live sync, so that backfills spend nearly all
+// of the quota.
 type site struct {
 	Options
 	*rig.Rig
@@ -85,7 +85,7 @@ const (
 	listOfEvents   = "/calendar/v3/calendars/primary/events?maxResults=10"
 )
 
-// start adds an account, if it is not there, and starts a backfill of its.
+// start adds an account, if it is not there, and starts its backfill.
 func (s *site) start(ctx context.Context, email string, filter jobs.Filter) (jobs.Job, error) {
 	return s.StartBackfill(ctx, email, rig.Project, filter, s.Log)
 }
@@ -102,8 +102,8 @@ func (s *site) startAll(ctx context.Context, accounts []string) (ids []string, e
 	return ids, nil
 }
 
-// untilEnded looks at jobs every tenth of a second until all have ended, and
-// returns their last rows. Look sees each of these looks.
+// untilEnded polls jobs every tenth of a second until all have ended, and returns
+// their last rows. look is called with each poll.
 func (s *site) untilEnded(ctx context.Context, ids []string, look func(time.Time, []jobs.Job)) ([]jobs.Job, error) {
 	return rig.Follow(ctx, s.process.Store(), ids, 100*time.Millisecond, func(at time.Time, all []jobs.Job) error {
 		look(at, all)

@@ -18,8 +18,8 @@ const utilizationBound = 8 * time.Minute
 const minUtilization = 0.93
 
 // UtilizationFigures are what utilization measured: how much of what its lane
-// allows a backfill uses, and what the guard is for. Calls need a random time to
-// the fake Google, and it counts arrivals.
+// allows a backfill uses, and what the guard is for. Calls take a random time to the
+// fake Google, which counts arrivals.
 type UtilizationFigures struct {
 	Bench string `json:"bench"`
 
@@ -163,9 +163,9 @@ func runBacklogs(ctx context.Context, o Options, redisURL string, p *share, all 
 	starting := semaphore.NewWeighted(1)
 	group, ctx := errgroup.WithContext(ctx)
 	for i, b := range all {
-		told := p.of(b)
+		progress := p.of(b)
 		group.Go(func() error {
-			report, err := b.measure(ctx, o, redisURL, starting, told)
+			report, err := b.measure(ctx, o, redisURL, starting, progress)
 			if err != nil {
 				return fmt.Errorf("backlog with %s and the meter %s: %w", b.prices, b.meter, err)
 			}

@@ -19,14 +19,14 @@ func TestBacklog(t *testing.T) {
 			prices: "gmail-legacy", cost: 5, meter: meter, scale: 20, jitter: 80 * time.Millisecond,
 			limit: 1500, ceiling: 0.8, accounts: 2, messages: 100, guard: guard,
 		}
-		var told int64
+		var progress int64
 		report, err := b.measure(t.Context(), Options{Log: zap.NewNop()}, realRedis.URL(), semaphore.NewWeighted(1),
-			func(stored int64) { told = stored })
+			func(stored int64) { progress = stored })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if report.Stored != 200 || report.Messages != 200 || told != 200 {
-			t.Errorf("guard %v: %d of %d messages stored, told of %d", guard, report.Stored, report.Messages, told)
+		if report.Stored != 200 || report.Messages != 200 || progress != 200 {
+			t.Errorf("guard %v: %d of %d messages stored, progress %d", guard, report.Stored, report.Messages, progress)
 		}
 		// Two mailboxes of 100 messages; and a list, at 5 units, and little else.
 		if report.Units < 2*505 || report.Units > 2*520 {

@@ -24,7 +24,7 @@ import (
 // project is the Google Cloud project that the demo's accounts belong to.
 const project = "demo"
 
-// accounts are the people of the demo.
+// accounts are the users of the demo.
 var accounts = []string{"ann@example.com", "ben@example.com", "cleo@example.com"}
 
 // messagesPerAccount is the size of a generated mailbox.

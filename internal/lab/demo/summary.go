@@ -79,7 +79,7 @@ func (s Summary) Broken() string {
 	case s.InteractiveDenied > 0:
 		return fmt.Sprintf("%d interactive calls were denied", s.InteractiveDenied)
 	case s.InteractiveCalls < minCalls:
-		return fmt.Sprintf("people made %d calls, fewer than the %d that tell something", s.InteractiveCalls, minCalls)
+		return fmt.Sprintf("%d interactive calls were made, fewer than the %d that a verdict needs", s.InteractiveCalls, minCalls)
 	case s.enough && s.DeniedByQuota == 0:
 		return fmt.Sprintf("the quota never made the backfill wait, so the run has shown nothing; where the machine is too slow for --scale %d, choose a lower one", s.Scale)
 	}
@@ -128,12 +128,12 @@ func (d *demo) judge(ctx context.Context) (Summary, error) {
 }
 
 // utilization is what a backfill spent over what its ceiling, in units a minute,
-// and the people left it in a span of quota time that runs scale times faster.
+// and interactive calls left it in a span of quota time that runs scale times faster.
 // It is nil for a span shorter than a window, where start and end would be most
 // of the figure.
-func utilization(spent, people int64, ceiling float64, span time.Duration, scale int) *float64 {
+func utilization(spent, interactive int64, ceiling float64, span time.Duration, scale int) *float64 {
 	windows := span.Minutes() * float64(scale)
-	room := ceiling*windows - float64(people)
+	room := ceiling*windows - float64(interactive)
 	if windows < 1 || room <= 0 {
 		return nil
 	}

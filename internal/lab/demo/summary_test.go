@@ -10,21 +10,21 @@ import (
 func TestUtilizationNeedsAWholeWindow(t *testing.T) {
 	number := func(u float64) *float64 { return &u }
 	for name, row := range map[string]struct {
-		spent, people int64
-		span          time.Duration
-		scale         int
-		want          *float64
+		spent, interactive int64
+		span               time.Duration
+		scale              int
+		want               *float64
 	}{
-		"two windows":            {8100, 600, 2 * time.Minute, 1, number(0.9)},
-		"two windows, ten times": {8100, 600, 12 * time.Second, 10, number(0.9)},
-		"just a window":          {4800, 0, 6 * time.Second, 10, number(1)},
-		"rounded":                {1000, 1800, time.Minute, 1, number(0.333)},
-		"less than a window":     {4800, 0, 5999 * time.Millisecond, 10, nil},
-		"one message":            {20, 600, 100 * time.Millisecond, 10, nil},
-		"never started":          {0, 0, -time.Hour, 10, nil},
-		"people took all":        {100, 4800, time.Minute, 1, nil},
+		"two windows":                {8100, 600, 2 * time.Minute, 1, number(0.9)},
+		"two windows, ten times":     {8100, 600, 12 * time.Second, 10, number(0.9)},
+		"just a window":              {4800, 0, 6 * time.Second, 10, number(1)},
+		"rounded":                    {1000, 1800, time.Minute, 1, number(0.333)},
+		"less than a window":         {4800, 0, 5999 * time.Millisecond, 10, nil},
+		"one message":                {20, 600, 100 * time.Millisecond, 10, nil},
+		"never started":              {0, 0, -time.Hour, 10, nil},
+		"interactive calls took all": {100, 4800, time.Minute, 1, nil},
 	} {
-		got := utilization(row.spent, row.people, 4800, row.span, row.scale)
+		got := utilization(row.spent, row.interactive, 4800, row.span, row.scale)
 		if (got == nil) != (row.want == nil) || got != nil && *got != *row.want {
 			t.Errorf("%s: utilization = %v, want %v", name, text(got), text(row.want))
 		}
@@ -55,8 +55,8 @@ func TestBrokenNamesThePromise(t *testing.T) {
 		"a message changed":     {func(s *Summary) { s.Identical-- }, "of 900 messages 900 were stored and 899 are identical"},
 		"a refusal":             {func(s *Summary) { s.RefusedByGoogle = 2 }, "Google refused 2 calls, 0 limits were exceeded"},
 		"a limit exceeded":      {func(s *Summary) { s.OverLimitWindows = 1 }, "Google refused 0 calls, 1 limits were exceeded"},
-		"people denied":         {func(s *Summary) { s.InteractiveDenied = 3 }, "3 interactive calls were denied"},
-		"too few people":        {func(s *Summary) { s.InteractiveCalls = 99 }, "people made 99 calls, fewer than the 100"},
+		"calls denied":          {func(s *Summary) { s.InteractiveDenied = 3 }, "3 interactive calls were denied"},
+		"too few calls":         {func(s *Summary) { s.InteractiveCalls = 99 }, "99 interactive calls were made, fewer than the 100"},
 		"quota without effect":  {func(s *Summary) { s.DeniedByQuota = 0 }, "the quota never made the backfill wait"},
 		"too little mail":       {func(s *Summary) { s.DeniedByQuota, s.enough = 0, false }, ""},
 		"a slow ledger":         {func(s *Summary) { s.InteractiveWaitP99MS = 900 }, ""},

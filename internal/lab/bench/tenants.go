@@ -14,9 +14,9 @@ import (
 	"headroom/jobs"
 )
 
-// A crowd is a large tenant with many mailboxes, and small ones with one each that
-// come later, in a project whose limit is what some users' limits come to.
-type crowd struct {
+// tenants are a large tenant with many mailboxes and small ones with one mailbox
+// each, which come later. Their project's limit is the sum of some users' limits.
+type tenants struct {
 	scale         int
 	userLimit     int64 // units per user and minute
 	users         int64 // the project's limit, in users' limits
@@ -27,13 +27,13 @@ type crowd struct {
 	smallMessages int
 	later         time.Duration // when the small ones come
 
-	// Impatient ends the run when the small ones are done.
+	// impatient ends the run when the small tenants are done.
 	impatient bool
 }
 
 const largeTenant = "large.example"
 
-func (c crowd) accounts() (large, small []string) {
+func (c tenants) accounts() (large, small []string) {
 	for n := range c.largeBoxes {
 		large = append(large, fmt.Sprintf("user-%d@%s", n, largeTenant))
 	}
@@ -50,16 +50,16 @@ func tenantOf(account string) string {
 
 // ceiling is what backfills may spend of the project's limit, in units a second of
 // the clock.
-func (c crowd) ceiling() float64 { return 0.8 * float64(c.users*c.userLimit) / 60 * float64(c.scale) }
+func (c tenants) ceiling() float64 { return 0.8 * float64(c.users*c.userLimit) / 60 * float64(c.scale) }
 
-func (c crowd) measure(ctx context.Context, o Options, redisURL string) (report CrowdReport, err error) {
+func (c tenants) measure(ctx context.Context, o Options, redisURL string) (report TenantsReport, err error) {
 	large, small := c.accounts()
 	set := siteSettings{scale: c.scale, limit: c.userLimit, projectLimit: c.users * c.userLimit, slice: c.slice, redisURL: redisURL}
 	fill := func(fake *fakegoogle.Server) error {
 		return errors.Join(load(fake, large, c.largeMessages), load(fake, small, c.smallMessages))
 	}
 	err = set.run(ctx, o, fill, func(ctx context.Context, s *site) error {
-		w := &crowdWatch{crowd: c, site: s}
+		w := &tenantsWatch{tenants: c, site: s}
 		if err := w.start(ctx, large); err != nil {
 			return err
 		}
@@ -79,9 +79,9 @@ func (c crowd) measure(ctx context.Context, o Options, redisURL string) (report 
 	return report, err
 }
 
-// crowdWatch looks at the jobs while a crowd is at work.
-type crowdWatch struct {
-	crowd
+// tenantsWatch looks at the jobs while the tenants' backfills run.
+type tenantsWatch struct {
+	tenants
 	*site
 	began time.Time
 
@@ -98,8 +98,8 @@ type crowdWatch struct {
 	wrong   error
 }
 
-// start starts backfills of accounts, as nearly at once as can be.
-func (w *crowdWatch) start(ctx context.Context, accounts []string) error {
+// start adds all accounts first, so that their backfills start close together.
+func (w *tenantsWatch) start(ctx context.Context, accounts []string) error {
 	for _, account := range accounts {
 		if err := w.AddAccount(ctx, account, rig.Project, w.Log); err != nil {
 			return err
@@ -116,8 +116,8 @@ func (w *crowdWatch) start(ctx context.Context, accounts []string) error {
 	return nil
 }
 
-// until looks again and again until there is no more to see.
-func (w *crowdWatch) until(ctx context.Context, over func() bool) error {
+// until looks at the jobs every tenth of a second until over reports true.
+func (w *tenantsWatch) until(ctx context.Context, over func() bool) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -137,7 +137,7 @@ func (w *crowdWatch) until(ctx context.Context, over func() bool) error {
 	}
 }
 
-func (w *crowdWatch) look(all []jobs.Job) {
+func (w *tenantsWatch) look(all []jobs.Job) {
 	now := time.Now()
 	w.jobs = w.jobs[:0]
 	var large, stored, messages int64
@@ -175,8 +175,8 @@ func (w *crowdWatch) look(all []jobs.Job) {
 	}
 }
 
-// over reports whether all that is watched has ended.
-func (w *crowdWatch) over() bool {
+// over reports whether all watched backfills have ended.
+func (w *tenantsWatch) over() bool {
 	if len(w.jobs) < w.largeBoxes+w.small {
 		return false
 	}
@@ -188,8 +188,8 @@ func (w *crowdWatch) over() bool {
 	return true
 }
 
-func (w *crowdWatch) report() CrowdReport {
-	r := CrowdReport{
+func (w *tenantsWatch) report() TenantsReport {
+	r := TenantsReport{
 		Tenants: w.small + 1, Units: map[string]int64{}, Scale: w.scale, MostPlaces: w.most,
 		Places: int(math.Ceil(1.2 * float64(w.users))), Messages: int64(w.largeBoxes*w.largeMessages + w.small*w.smallMessages),
 		Overlap: round(w.first.Sub(w.came).Seconds()), Stalled: round(w.stalled.Seconds()),

@@ -8,7 +8,7 @@ import (
 	"headroom/jobs"
 )
 
-// A pricedMailbox is a mailbox with what is to be brought of it.
+// A pricedMailbox is a mailbox and the filter of its backfill.
 type pricedMailbox struct {
 	name     string
 	messages int // made up
@@ -22,8 +22,8 @@ func (m pricedMailbox) email() string { return m.name + "@example.com" }
 // nothing is a filter that lets no message through.
 var nothing = jobs.Filter{Query: "subject:nothingofthekind"}
 
-// pricedMailboxes are five that differ in how one finds out what they take, an n-th
-// of their size.
+// pricedMailboxes are five, of an n-th of their size, which differ in how their cost
+// is estimated.
 func pricedMailboxes(n int) []pricedMailbox {
 	day := func(days int) time.Time { return time.Date(2025, time.January, 6+days, 12, 0, 0, 0, time.UTC) }
 	return []pricedMailbox{

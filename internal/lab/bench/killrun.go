@@ -16,9 +16,9 @@ import (
 	"headroom/jobs"
 )
 
-// A massacre is backfills whose workers are processes of their own, which are
-// killed one after the other, and their Redis at last.
-type massacre struct {
+// A killRun runs backfills with workers that are processes of their own, kills the
+// workers one after the other, and finally kills Redis.
+type killRun struct {
 	siteSettings
 	mailboxes, messages, workers, kills int
 	every                               time.Duration
@@ -26,44 +26,43 @@ type massacre struct {
 	figures                             *KillsFigures
 }
 
-func (m massacre) measure(ctx context.Context, o Options) error {
+func (m killRun) measure(ctx context.Context, o Options) error {
 	accounts, fill := mailboxes(m.mailboxes, m.messages)
 	return m.run(ctx, o, fill, func(ctx context.Context, s *site) error {
 		ids, err := s.startAll(ctx, accounts)
 		if err != nil {
 			return err
 		}
-		squad, err := newSquad(s.Rig, m.redisURL)
+		workers, err := newWorkerSet(s.Rig, m.redisURL)
 		if err != nil {
 			return err
 		}
 		group, together := errgroup.WithContext(ctx)
 		under, ended := context.WithCancel(together) // while the backfills are under way
 		for range m.workers {
-			group.Go(func() error { return squad.keepOne(under) })
+			group.Go(func() error { return workers.keepOne(under) })
 		}
-		group.Go(func() error { return m.killAll(under, squad) })
+		group.Go(func() error { return m.killAll(under, workers) })
 		seen, done := &progressWatch{all: map[string]jobs.Job{}}, []jobs.Job(nil)
 		group.Go(func() (err error) {
 			defer ended()
 			done, err = s.untilEnded(together, ids, func(_ time.Time, all []jobs.Job) {
 				stored := seen.look(all)
 				o.progress(float64(stored)/float64(m.mailboxes*m.messages), "%d workers killed, %d of %d messages stored",
-					squad.killed.Load(), stored, m.mailboxes*m.messages)
+					workers.killed.Load(), stored, m.mailboxes*m.messages)
 			})
 			return err
 		})
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		m.figures.Kills, m.figures.WentDown = squad.killed.Load(), seen.wentDown
+		m.figures.Kills, m.figures.WentDown = workers.killed.Load(), seen.wentDown
 		return m.report(ctx, s, done)
 	})
 }
 
-// killAll kills a worker now and then, and Redis at the end, while the backfills are
-// under way.
-func (m massacre) killAll(under context.Context, squad *squad) error {
+// killAll kills a worker at each tick and Redis at the end, while the backfills run.
+func (m killRun) killAll(under context.Context, workers *workerSet) error {
 	tick := time.NewTicker(m.every)
 	defer tick.Stop()
 	for n := range m.kills + 1 {
@@ -73,7 +72,7 @@ func (m massacre) killAll(under context.Context, squad *squad) error {
 		case <-tick.C:
 		}
 		if n < m.kills {
-			squad.killOne()
+			workers.killOne()
 		}
 	}
 	m.redis.Kill()
@@ -85,7 +84,7 @@ func (m massacre) killAll(under context.Context, squad *squad) error {
 	return m.redis.Restart(context.WithoutCancel(under))
 }
 
-// progressWatch sees whether progress ever goes down.
+// progressWatch checks that progress never goes down.
 type progressWatch struct {
 	all      map[string]jobs.Job // as last seen
 	wentDown int64
@@ -106,7 +105,7 @@ func (w *progressWatch) look(all []jobs.Job) (stored int64) {
 }
 
 // report compares the store with the mailboxes, and asks the fake and Asynq.
-func (m massacre) report(ctx context.Context, s *site, done []jobs.Job) error {
+func (m killRun) report(ctx context.Context, s *site, done []jobs.Job) error {
 	f, meter := m.figures, s.Fake.Meter()
 	f.Complete = true
 	for _, job := range done {
@@ -125,7 +124,7 @@ func (m massacre) report(ctx context.Context, s *site, done []jobs.Job) error {
 }
 
 // compare adds what the store has of a mailbox to the figures.
-func (m massacre) compare(ctx context.Context, s *site, account string) error {
+func (m killRun) compare(ctx context.Context, s *site, account string) error {
 	want, store := map[string]string{}, s.process.Store()
 	for _, message := range s.Fake.Mailbox(account).Messages() {
 		want[message.ID] = message.SHA256
@@ -176,8 +175,8 @@ func hashOf(ctx context.Context, s *site, message jobs.Message) (string, error) 
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// countArchived counts the tasks of all queues that Asynq gave up.
-func (m massacre) countArchived(s *site) error {
+// countArchived counts the archived tasks of all queues.
+func (m killRun) countArchived(s *site) error {
 	options, err := asynq.ParseRedisURI(m.redisURL)
 	if err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"headroom/internal/lab/rig"
 )
 
-// A squad is workers that are processes of their own, so that they can be killed.
-// Those that die are replaced at once, as an orchestrator would.
-type squad struct {
+// A workerSet runs workers as processes of their own, so that they can be killed. It
+// replaces those that die at once, as an orchestrator would.
+type workerSet struct {
 	command  string
 	settings string // path of the file
 	environ  []string
@@ -23,10 +23,10 @@ type squad struct {
 
 	mu     sync.Mutex
 	alive  []*exec.Cmd
-	wanted map[*exec.Cmd]bool // to die
+	wanted map[*exec.Cmd]bool // killed by this set
 }
 
-func newSquad(r *rig.Rig, redisURL string) (*squad, error) {
+func newWorkerSet(r *rig.Rig, redisURL string) (*workerSet, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find the command itself: %w", err)
@@ -35,13 +35,13 @@ func newSquad(r *rig.Rig, redisURL string) (*squad, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &squad{command: self, settings: path, environ: append(os.Environ(), "HEADROOM_LOG_LEVEL=error", "HEADROOM_REDIS_URL="+redisURL),
+	return &workerSet{command: self, settings: path, environ: append(os.Environ(), "HEADROOM_LOG_LEVEL=error", "HEADROOM_REDIS_URL="+redisURL),
 		wanted: map[*exec.Cmd]bool{}}, nil
 }
 
-// keepOne runs a worker, and another when it was killed, until ctx ends. One that
-// ends by itself is an error.
-func (q *squad) keepOne(ctx context.Context) error {
+// keepOne runs a worker until ctx ends, and starts another when it is killed. A
+// worker that ends by itself is an error.
+func (q *workerSet) keepOne(ctx context.Context) error {
 	for {
 		cmd, log := exec.CommandContext(ctx, q.command, "run", "--roles", "worker", "--config", q.settings), new(bytes.Buffer)
 		cmd.Env, cmd.Stdout, cmd.Stderr = q.environ, log, log
@@ -63,7 +63,7 @@ func (q *squad) keepOne(ctx context.Context) error {
 }
 
 // gone forgets a process that has ended, and reports whether it was killed.
-func (q *squad) gone(cmd *exec.Cmd) (wanted bool) {
+func (q *workerSet) gone(cmd *exec.Cmd) (wanted bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, other := range q.alive {
@@ -77,8 +77,8 @@ func (q *squad) gone(cmd *exec.Cmd) (wanted bool) {
 	return wanted
 }
 
-// killOne kills one of the workers, whichever.
-func (q *squad) killOne() {
+// killOne kills a random worker.
+func (q *workerSet) killOne() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.alive) == 0 {
