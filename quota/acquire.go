@@ -14,8 +14,6 @@ const (
 	// at once when its own process released one.
 	minPoll = 50 * time.Millisecond
 	maxPoll = 100 * time.Millisecond
-	// keepSlot is how long a call keeps its slot while it waits for units.
-	keepSlot = time.Second
 	// interactivePatience is how long interactive calls wait for a slot although they
 	// may not wait for units: one is free as soon as another call of the user ends.
 	interactivePatience = 2 * time.Second
@@ -23,20 +21,19 @@ const (
 	releaseTimeout = time.Second
 )
 
-// A permit is what a call got from the ledger. While Acquire waits, it may have no
-// slot yet.
+// A permit is what a call got from the ledger.
 type permit struct {
 	ledger   *Ledger
 	call     Call
-	slot     *Departure // nil: none
+	slot     *slot // nil: none
 	decision Decision
 	released sync.Once
 }
 
 var _ Limiter = (*Ledger)(nil)
 
-// Acquire implements [Limiter]. Interactive calls need no slot while Redis does not
-// answer, if their units are granted.
+// Acquire implements [Limiter]. Slot and units are taken in one round trip, both or
+// neither. Interactive calls need no slot while Redis does not answer.
 //
 // All calls of one account and lane that may wait stand in one line, so that a
 // hundred waiting calls ask the ledger no more often than one. When the first in
@@ -51,117 +48,85 @@ func (l *Ledger) Acquire(ctx context.Context, c Call) (Permit, error) {
 		return nil, err
 	}
 	c.Caller.User = lower(c.Caller.User)
-	p := &permit{ledger: l, call: c}
 	start := time.Now()
-	switch err = l.open(ctx, c.Caller, c.API, c.Cost, c.Features); {
-	case err != nil:
-	case c.Caller.MaxWait > 0:
-		err = p.inLine(ctx, b)
-	default:
-		err = p.atOnce(ctx, b)
+	var p *permit
+	if err = l.open(ctx, c.Caller, c.API, c.Cost, c.Features); err == nil {
+		p, err = l.wait(ctx, b, c)
 	}
 	l.metrics.waits.WithLabelValues(string(c.Caller.Lane)).Observe(time.Since(start).Seconds())
 	if err != nil {
-		p.releaseSlot(ctx)
 		return nil, err
 	}
 	return p, nil
 }
 
-// atOnce asks for a slot, and once for units.
-func (p *permit) atOnce(ctx context.Context, b *book) error {
-	now := time.Now()
-	deadline := now
-	if p.call.Caller.Lane == Interactive {
-		deadline = now.Add(interactivePatience)
-	}
-	if err := p.waitForSlot(ctx, b, new(line), now, deadline); err != nil {
-		return err
-	}
-	return p.take(ctx)
-}
-
-// inLine waits in line for up to the caller's MaxWait, first for a slot and then for
-// units.
-func (p *permit) inLine(ctx context.Context, b *book) error {
-	c, entered := p.call.Caller, time.Now()
-	line, err := p.ledger.queue.enter(ctx, lineKey{c.Project, c.User, p.call.API, c.Lane})
-	if err != nil {
-		return err
-	}
-	defer p.ledger.queue.leave(line)
-	deadline := time.Now().Add(c.MaxWait)
-	for {
-		if err := p.waitForSlot(ctx, b, line, entered, deadline); err != nil {
-			return err
+// wait asks for a permit until it gets one or may wait no longer.
+func (l *Ledger) wait(ctx context.Context, b *book, c Call) (*permit, error) {
+	entered, line := time.Now(), new(line)
+	if c.Caller.MaxWait > 0 {
+		first, err := l.queue.enter(ctx, lineKey{c.Caller.Project, c.Caller.User, c.API, c.Caller.Lane})
+		if err != nil {
+			return nil, err
 		}
-		err := p.take(ctx)
-		denied, ok := errors.AsType[*DeniedError](err)
-		if !ok {
-			return err
-		}
-		if time.Now().Add(denied.RetryAfter).After(deadline) {
-			return denied
-		}
-		if denied.RetryAfter > keepSlot {
-			p.releaseSlot(ctx) // to somebody who can use it meanwhile
-		}
-		if err := sleep(ctx, denied.RetryAfter, nil); err != nil {
-			return err
-		}
+		defer l.queue.leave(first)
+		line = first
 	}
-}
-
-// waitForSlot waits for a slot until the deadline, if there is none yet. A call that
-// stood behind one that waited in vain has waited as long, and asks once.
-func (p *permit) waitForSlot(ctx context.Context, b *book, line *line, entered, deadline time.Time) (err error) {
-	if p.slot != nil {
-		return nil
+	forUnits := time.Now().Add(c.Caller.MaxWait)
+	forSlot := forUnits
+	switch {
+	case entered.Before(line.stuck): // it has waited as long as the call before it, in vain
+		forSlot = time.Time{}
+	case c.Caller.MaxWait <= 0 && c.Caller.Lane == Interactive:
+		forSlot = entered.Add(interactivePatience)
 	}
-	l, c := p.ledger, p.call.Caller
-	defer func() { l.noPlace(c, p.call.API, err) }()
-	if entered.Before(line.stuck) {
-		deadline = time.Time{}
-	}
-	freed, done := l.flights.wait(flightUser{b, c.User})
+	freed, done := l.slots.wait(slotUser{b, c.Caller.User})
 	defer done()
 	for {
 		wake := freed() // before asking: a slot that is released from here on is noticed
-		slot, err := l.depart(ctx, c, p.call.API)
-		if errors.Is(err, ErrUnavailable) && c.Lane == Interactive {
-			return nil
-		}
+		p, err := l.try(ctx, b, c)
 		denied, ok := errors.AsType[*DeniedError](err)
 		if !ok {
-			p.slot = slot
-			return err
+			return p, err
 		}
-		left := time.Until(deadline)
-		if denied.Limit != LimitInFlight && denied.RetryAfter > left || left <= 0 {
+		pause := denied.RetryAfter
+		switch left := time.Until(forSlot); {
+		case denied.Limit == LimitInFlight && left <= 0:
 			line.stuck = time.Now()
-			return denied
+			l.noSlot(c, denied)
+			return nil, denied
+		case denied.Limit == LimitInFlight:
+			pause = min(left, minPoll+rand.N(maxPoll-minPoll))
+		case time.Now().Add(pause).After(forUnits):
+			return nil, denied
+		default:
+			wake = nil
 		}
-		if err := sleep(ctx, min(left, minPoll+rand.N(maxPoll-minPoll)), wake); err != nil {
-			return err
+		if err := sleep(ctx, pause, wake); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// take charges the call's units.
-func (p *permit) take(ctx context.Context) (err error) {
-	p.decision, err = p.ledger.Take(ctx, p.call.Caller, p.call.API, p.call.Cost)
-	return err
+// try asks for a permit once.
+func (l *Ledger) try(ctx context.Context, b *book, c Call) (*permit, error) {
+	p := &permit{ledger: l, call: c, slot: l.slots.newSlot(slotUser{b, c.Caller.User})}
+	d, err := l.take(ctx, c.Caller, c.API, c.Cost, p.slot)
+	if denied, ok := errors.AsType[*DeniedError](err); !ok || denied.Limit != LimitInFlight {
+		l.journal.decided(c.Caller, c.API, c.Cost, d, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.decision = d; d.Local {
+		p.slot = nil
+	}
+	return p, nil
 }
 
-// releaseSlot gives the slot back before the call was made.
-func (p *permit) releaseSlot(ctx context.Context) {
-	if p.slot == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
-	_ = p.slot.Land(ctx, 0, Refusal{}) // at worst it is free some seconds later
-	p.slot = nil
+// noSlot takes note of a call that got no slot. Those that ask again do so often.
+func (l *Ledger) noSlot(c Call, denied *DeniedError) {
+	l.metrics.denied(c.Caller, denied.Limit, denied.Bound)
+	l.journal.decided(c.Caller, c.API, 0, Decision{}, denied)
 }
 
 // Decision implements [Permit].
@@ -170,7 +135,7 @@ func (p *permit) Decision() Decision { return p.decision }
 // Touch implements [Permit].
 func (p *permit) Touch() {
 	if p.slot != nil {
-		p.slot.active.Store(time.Now().UnixNano())
+		p.slot.progress.Store(time.Now().UnixNano())
 	}
 }
 
@@ -183,7 +148,7 @@ func (p *permit) Release(ctx context.Context, a Answer) (err error) {
 
 func (p *permit) release(ctx context.Context, a Answer) error {
 	var problems []error
-	var crowded Refusal
+	var crowded int64 // calls that Google refused because too many were in flight
 	charge := p.decision.Charge
 	charge.Caller, charge.API = p.call.Caller, p.call.API
 	for _, r := range p.ledger.longest(p.call.API, a.Refusals) {
@@ -195,11 +160,11 @@ func (p *permit) release(ctx context.Context, a Answer) error {
 		}
 		problems = append(problems, p.ledger.Answered(ctx, charge, r))
 		if r.Scope == ScopeConcurrency {
-			crowded = r
+			crowded = max(1, p.call.Weight)
 		}
 	}
 	if p.slot != nil {
-		problems = append(problems, p.slot.land(ctx, a.Bytes, crowded, max(1, p.call.Weight)))
+		problems = append(problems, p.ledger.release(ctx, p.slot, p.call.Caller.Lane, a.Bytes, crowded))
 	}
 	return errors.Join(problems...)
 }

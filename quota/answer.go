@@ -11,7 +11,7 @@ import (
 // ahead, and if Google does not refuse that, the share grows again, by half of the
 // limits a minute. Where little is left of a share, they are closed for up to half
 // a minute whatever moment is named. Everything else changes nothing and costs no
-// round trip. A refusal for calls in flight is not for here, see [Departure.Land].
+// round trip. A refusal for calls in flight is not for here, see [Permit.Release].
 //
 // A refusal that names no moment, while the ledger knows that next to nothing of the
 // limits is used, is isolated: it closes them for seconds and takes nothing away. If
@@ -55,7 +55,7 @@ func (l *Ledger) nearlyEmpty(ctx context.Context, c Caller, api string, user boo
 	c.Lane = Interactive
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	d, err := l.take(ctx, c, api, 0)
+	d, err := l.take(ctx, c, api, 0, nil)
 	if err != nil || d.Project.UnknownUntil.After(d.Charge.At) {
 		return false
 	}

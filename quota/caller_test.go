@@ -32,7 +32,7 @@ func TestOddCallersAreRefused(t *testing.T) {
 			for name, do := range map[string]func() error{
 				"Validate": c.Validate,
 				"Take":     func() error { _, err := ledger.Take(ctx, c, "gmail", 5); return err },
-				"Depart":   func() error { _, err := ledger.Depart(ctx, c, "gmail"); return err },
+				"Acquire":  func() error { _, err := ledger.Acquire(ctx, quota.Call{Caller: c, API: "gmail", Cost: 5}); return err },
 				"HoldUser": func() error { _, err := ledger.HoldUser(ctx, "p", user, "gmail", time.Minute); return err },
 				"Answered": func() error {
 					return ledger.Answered(ctx, charge, quota.Refusal{Scope: quota.ScopeUser, Wait: time.Minute})

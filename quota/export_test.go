@@ -1,6 +1,12 @@
 package quota
 
-import "time"
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // SetNow makes a ledger count by another clock than that of Redis.
 func (l *Ledger) SetNow(now func() time.Time) { l.now = now }
@@ -26,21 +32,47 @@ var MethodTable = methodTable
 // Prefix is what the names of the ledger's keys begin with.
 func (l *Ledger) Prefix() string { return l.prefix }
 
-// Renew renews the places of the ledger's calls, as its timer does at a moment.
-func (l *Ledger) Renew(now time.Time) { l.flights.renew(l, now) }
+// Renew renews the slots of the ledger's calls, as its timer does at a moment.
+func (l *Ledger) Renew(now time.Time) { l.slots.renew(l, now) }
 
-// Flying is how many places the ledger keeps renewing.
-func (l *Ledger) Flying() int {
-	l.flights.mu.Lock()
-	defer l.flights.mu.Unlock()
-	return l.flights.n
+// Try is Acquire for a call that asks once: for a slot only, if its cost is 0.
+func (l *Ledger) Try(ctx context.Context, c Call) (Permit, error) {
+	b, err := l.book(c.Caller.Project, c.API)
+	if err != nil {
+		return nil, err
+	}
+	p, err := l.try(ctx, b, c)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-// PlaceKeys are the keys in which a user's places and what was learned are kept.
-func (l *Ledger) PlaceKeys(c Caller, api string) []string {
+// Slots is how many slots the ledger keeps renewing.
+func (l *Ledger) Slots() int {
+	l.slots.mu.Lock()
+	defer l.slots.mu.Unlock()
+	return l.slots.n
+}
+
+// SlotKeys are the keys in which a user's slots and what was learned are kept.
+func (l *Ledger) SlotKeys(c Caller, api string) []string {
 	p, err := l.plan(c, api)
 	if err != nil {
 		panic(err)
 	}
-	return p.flightKeys(c.User)
+	return p.slotKeys(c.User)
+}
+
+// ReleaseHash names release.lua in Redis.
+var ReleaseHash = releaseScript.Hash()
+
+// AtLength lets the ledger decide about every call as about one that is not common.
+func (l *Ledger) AtLength() {
+	const test, never = "local plain = ", "local plain = 'never' .. "
+	source := withNumbers(sourceOf("acquire.lua"))
+	if strings.Count(source, test) != 1 {
+		panic("acquire.lua tells the common call otherwise now")
+	}
+	l.acquire = redis.NewScript(strings.Replace(source, test, never, 1))
 }

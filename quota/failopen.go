@@ -155,7 +155,7 @@ func (l *Ledger) probe(ctx context.Context, b *book, c Caller) {
 	br := b.breaker
 	look, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
 	defer cancel()
-	_, _, err := l.ask(look, b, c, 0, false)
+	_, _, err := l.ask(look, b, c, question{})
 	if err == nil {
 		tell, cancel := context.WithTimeoutCause(ctx, repaymentTimeout, errNoAnswer)
 		defer cancel()
@@ -209,7 +209,7 @@ func (l *Ledger) tell(ctx context.Context, b *book, d debt) error {
 		}
 	}
 	if d.units > 0 {
-		if _, _, err := l.ask(ctx, b, c, d.units, true); err != nil {
+		if _, _, err := l.ask(ctx, b, c, question{cost: d.units, spent: true}); err != nil {
 			return err
 		}
 	}

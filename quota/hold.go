@@ -2,16 +2,10 @@ package quota
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"time"
 )
-
-//go:embed hold.lua
-var holdSource string
-
-var holdScript = newScript(holdSource)
 
 // HoldUser closes a user's limits for an API to every lane, for so long: a
 // cool-down that Google demanded. It never shortens one that is longer. It
@@ -97,7 +91,7 @@ func (l *Ledger) writeHold(ctx context.Context, o order) (until, before, now tim
 	if l.now != nil {
 		args = append(args, l.now().UnixMicro())
 	}
-	reply, err := l.eval(ctx, holdScript, []string{key, note}, args...)
+	reply, err := l.eval(ctx, cooldownScript, []string{key, note}, args...)
 	if err == nil && len(reply) != 3 {
 		err = fmt.Errorf("an answer of %d numbers", len(reply))
 	}

@@ -2,11 +2,11 @@ package quota
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -17,19 +17,6 @@ import (
 
 	"headroom/quota/price"
 )
-
-//go:embed numbers.lua
-var numbersSource string
-
-//go:embed take.lua
-var takeSource string
-
-var takeScript = newScript(takeSource)
-
-// newScript makes a script of its source, with numbers.lua where it asks for it.
-func newScript(source string) *redis.Script {
-	return redis.NewScript(strings.Replace(source, "--#include numbers.lua\n", numbersSource, 1))
-}
 
 // Options configure a [Ledger]. Redis and Projects are required.
 type Options struct {
@@ -84,7 +71,8 @@ type Ledger struct {
 	books   map[projectAPI]*book
 	calls   *coalescer // nil: every call goes by itself
 	denials denials
-	flights *flights
+	slots   *slots
+	acquire *redis.Script // acquire.lua
 	queue   queue
 	journal *Journal
 	metrics *metrics
@@ -122,7 +110,8 @@ func NewLedger(o Options) (*Ledger, error) {
 		buckets: buckets{bucketWidth, guard},
 		books:   map[projectAPI]*book{},
 		metrics: newMetrics(o.Registerer),
-		flights: newFlights(),
+		slots:   newSlots(),
+		acquire: acquireScript,
 	}
 	if o.Journal != nil {
 		l.journal, o.Journal.ledger = o.Journal, l
@@ -238,7 +227,7 @@ func (l *Ledger) Cost(project string, m Method) (int64, error) {
 // Redis did not answer, [ErrUnavailable], and whether the units were charged is
 // unknown.
 func (l *Ledger) Take(ctx context.Context, c Caller, api string, cost int64) (Decision, error) {
-	d, err := l.take(ctx, c, api, cost)
+	d, err := l.take(ctx, c, api, cost, nil)
 	l.journal.decided(c, api, cost, d, err)
 	return d, err
 }
@@ -246,7 +235,7 @@ func (l *Ledger) Take(ctx context.Context, c Caller, api string, cost int64) (De
 // Peek reports how full a caller's limits are for an API, and charges nothing. A
 // caller without a user looks at the project.
 func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, error) {
-	d, err := l.take(ctx, c, api, 0)
+	d, err := l.take(ctx, c, api, 0, nil)
 	if err != nil {
 		return d, err
 	}
@@ -264,7 +253,8 @@ func (l *Ledger) Peek(ctx context.Context, c Caller, api string) (Decision, erro
 	return d, nil
 }
 
-func (l *Ledger) take(ctx context.Context, c Caller, api string, cost int64) (Decision, error) {
+// take asks for units, and for a slot unless that is nil.
+func (l *Ledger) take(ctx context.Context, c Caller, api string, cost int64, s *slot) (Decision, error) {
 	b, err := l.book(c.Project, api)
 	if err != nil {
 		return Decision{}, err
@@ -285,8 +275,9 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost int64) (De
 		}
 	}
 	var reply []int64
+	asked := time.Now()
 	err = l.reach(ctx, b, c, func(ctx context.Context) (err error) {
-		p, reply, err = l.ask(ctx, b, c, cost, false)
+		p, reply, err = l.ask(ctx, b, c, question{cost: cost, slot: s})
 		return err
 	})
 	if errors.Is(err, ErrUnavailable) && ctx.Err() == nil && b.breaker.aids(c.Lane) && cost > 0 {
@@ -297,17 +288,20 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost int64) (De
 		return Decision{}, err
 	}
 	b.fresh.Store(false) // from now on, windows that are missing were lost
-	d, err := l.decide(c, api, p, cost, reply)
+	d, err := l.decide(c, api, p, cost, reply, s)
 	if denied, ok := errors.AsType[*DeniedError](err); ok {
 		if denied.Bound == BoundHold {
 			l.explain(ctx, b, p, denied)
 		}
-		if l.now == nil {
+		if l.now == nil && denied.Limit != LimitInFlight {
 			l.denials.remember(c, api, denied)
 		}
 	}
 	if err == nil {
 		b.breaker.note(c, d.Charge.Units)
+		if s != nil {
+			l.slots.add(l, s, asked)
+		}
 	}
 	return d, err
 }
@@ -316,18 +310,29 @@ func (l *Ledger) take(ctx context.Context, c Caller, api string, cost int64) (De
 // meanwhile.
 const maxRevisions = 4
 
-// ask runs take.lua by the settings in force, and returns the plan that the reply
-// is about. If spent, the cost is charged although it does not fit.
-func (l *Ledger) ask(ctx context.Context, b *book, c Caller, cost int64, spent bool) (*plan, []int64, error) {
+// A question to acquire.lua. The zero question is a look.
+type question struct {
+	cost  int64
+	spent bool  // the units are spent already: they are charged although they do not fit
+	slot  *slot // that is to be taken; nil: none
+}
+
+// ask runs acquire.lua by the settings in force, and returns the plan that the reply
+// is about.
+func (l *Ledger) ask(ctx context.Context, b *book, c Caller, q question) (*plan, []int64, error) {
 	start := time.Now()
 	defer func() { l.metrics.roundTrip.Observe(time.Since(start).Seconds()) }()
+	var name string
+	if q.slot != nil {
+		name = q.slot.name
+	}
 	for range maxRevisions {
 		p := b.rules.Load().plan(c.User, c.Lane)
-		args := []any{p.request(cost, spent, l.today())}
+		args := []any{p.request(q, l.today()), name}
 		if l.now != nil {
-			args = []any{p.request(cost, spent, l.now()), l.now().UnixMicro()}
+			args = []any{p.request(q, l.now()), name, l.now().UnixMicro()}
 		}
-		reply, err := l.eval(ctx, takeScript, p.keys(c.User)[:3], args...)
+		reply, err := l.eval(ctx, l.acquire, p.acquireKeys(c.User), args...)
 		if err != nil {
 			return nil, nil, unavailable(err)
 		}
@@ -384,21 +389,29 @@ func (l *Ledger) eval(ctx context.Context, script *redis.Script, keys []string, 
 // otherRevision is in place of what was granted when the settings have changed.
 const otherRevision = -2
 
-// The places of take.lua's reply. When the cost was refused, the wait, the window,
+// Where things stand in acquire.lua's reply. When the cost was refused, the wait, the window,
 // the part that bound and its ceiling come after what is used; when the ledger was
 // only looked at, the ceilings and the state of project and user.
 const (
 	replyGranted = iota
 	replyNow
+	replyInFlight
 	replyDay
 	replyUsed
 )
 
+// The parts of a limit as acquire.lua has them.
+const (
+	partInFlight = 5
+	partBytes    = 6
+)
+
 var boundParts = map[int64]Bound{1: BoundCeiling, 2: BoundPace, 3: BoundHold, 4: BoundUnknown}
 
-func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64) (Decision, error) {
-	last := replyUsed + len(p.windows)
-	if n := len(reply); n < last || reply[replyGranted] < 0 && n != last+4 || cost == 0 && n != last+len(p.windows)+2*stateSize {
+// decide makes of acquire.lua's reply what it means.
+func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64, s *slot) (Decision, error) {
+	last, look := replyUsed+len(p.windows), cost == 0 && s == nil
+	if n := len(reply); n < last || reply[replyGranted] < 0 && n != last+4 || look && n != last+len(p.windows)+2*stateSize {
 		return Decision{}, fmt.Errorf("%w: an answer of %d numbers", ErrUnavailable, n)
 	}
 	at := time.UnixMicro(reply[replyNow])
@@ -416,12 +429,15 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 		for i := range usage {
 			usage[i].Used += granted
 		}
+		if s != nil {
+			s.at, s.inFlight = at, reply[replyInFlight]
+		}
 		if cost > 0 { // a look is no decision
 			l.metrics.count(c, "admitted", "")
 		}
 		l.metrics.units.WithLabelValues(string(c.Lane)).Add(float64(granted))
 		d := Decision{Charge: Charge{Caller: c, API: api, Units: granted, At: at}, Usage: usage}
-		if cost == 0 {
+		if look {
 			for i := range p.windows {
 				usage[i].Ceiling = reply[last+i]
 			}
@@ -431,6 +447,9 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 		return d, nil
 	}
 	wait, window, part, ceiling := reply[last], reply[last+1], reply[last+2], reply[last+3]
+	if part == partInFlight || part == partBytes {
+		return Decision{}, l.deniedSlot(c, at, part, time.Duration(wait)*time.Microsecond, reply[replyInFlight], ceiling)
+	}
 	if window < 1 || window > int64(len(usage)) {
 		return Decision{}, fmt.Errorf("%w: an answer about window %d", ErrUnavailable, window)
 	}
@@ -449,6 +468,32 @@ func (l *Ledger) decide(c Caller, api string, p *plan, cost int64, reply []int64
 		Caller: c, Cost: cost, Limit: u.Limit, Bound: bound,
 		Used: u.Used, Ceiling: ceiling, RetryAfter: d, At: at.Add(d),
 	}
+}
+
+// deniedSlot is the error for a call that the user's calls in flight, or bytes, refuse.
+func (l *Ledger) deniedSlot(c Caller, at time.Time, part int64, wait time.Duration, used, most int64) *DeniedError {
+	e := &DeniedError{Caller: c, Limit: LimitInFlight, Bound: BoundInFlight, Used: used, Ceiling: most, RetryAfter: minRetry + rand.N(maxRetry-minRetry)}
+	if part == partBytes {
+		e.Limit, e.Bound, e.RetryAfter = LimitUserBytes, BoundCeiling, wait
+		l.metrics.denied(c, e.Limit, e.Bound)
+	}
+	e.At = at.Add(e.RetryAfter)
+	return e
+}
+
+// minRetry and maxRetry bound when a call that found no slot should ask again: nobody
+// knows when one is free.
+const (
+	minRetry = 100 * time.Millisecond
+	maxRetry = 250 * time.Millisecond
+)
+
+// testClock is the clock that a script goes by in tests, in us; 0: that of Redis.
+func (l *Ledger) testClock() int64 {
+	if l.now == nil {
+		return 0
+	}
+	return l.now().UnixMicro()
 }
 
 // stateSize is how many numbers a look says of a scope.

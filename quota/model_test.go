@@ -172,9 +172,16 @@ func (m *model) interval(ceiling int64, s quota.LaneSettings) float64 {
 }
 
 // TestLedgerAgainstModel compares random decisions with the model, and what was
-// admitted with the limit in every window of 60 s.
+// admitted with the limit in every window of 60 s: once as the ledger decides, and once
+// without the short way of the common call.
 func TestLedgerAgainstModel(t *testing.T) {
 	t.Parallel()
+	for name, change := range map[string]func(*quota.Ledger){"": func(*quota.Ledger) {}, "at length": (*quota.Ledger).AtLength} {
+		t.Run(name, func(t *testing.T) { allAgainstModel(t, change) })
+	}
+}
+
+func allAgainstModel(t *testing.T, change func(*quota.Ledger)) {
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		rounds := 12
 		if testing.Short() || strings.HasSuffix(t.Name(), "embedded") { // which is a hundred times slower
@@ -182,7 +189,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 		}
 		var waits, admitted, denied int
 		for seed := range uint64(rounds) {
-			w, a, d := againstModel(t, rdb, seed, 1500)
+			w, a, d := againstModel(t, rdb, seed, 1500, change)
 			waits, admitted, denied = waits+w, admitted+a, denied+d
 		}
 		t.Logf("%d admitted, %d denied, %d waits checked to the microsecond", admitted, denied, waits)
@@ -198,10 +205,10 @@ func FuzzLedgerAgainstModel(f *testing.F) {
 		f.Add(seed)
 	}
 	rdb := newClient(f, realRedis.Addr)
-	f.Fuzz(func(t *testing.T, seed uint64) { againstModel(t, rdb, seed, 200) })
+	f.Fuzz(func(t *testing.T, seed uint64) { againstModel(t, rdb, seed, 200, func(*quota.Ledger) {}) })
 }
 
-func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (waits, admitted, denied int) {
+func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int, change func(*quota.Ledger)) (waits, admitted, denied int) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	limits := map[string]int64{
 		price.UserMinute:    60 + rnd.Int64N(3000),
@@ -214,6 +221,7 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 	}
 	list := gmailWith(t, limits[price.UserMinute], limits[price.ProjectMinute])
 	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{list}, Lanes: lanes}, 1)
+	change(ledger)
 	// Past 2^32 buckets of a second would be the year 2106: begin shortly before.
 	now := int64(1_790_000_000_000_000) + rnd.Int64N(1e9)
 	if seed%4 == 3 {
@@ -272,7 +280,7 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 		cost := []int64{0, 1, 5, 5, 20, 20, 60, 100, rnd.Int64N(400)}[rnd.IntN(9)]
 		check := func() (wait int64) {
 			want1 := m.take(user, lane, cost, now)
-			got, err := ledger.Take(t.Context(), caller, "gmail", cost)
+			got, err := decision(t, ledger, caller, cost, rnd.IntN(2) == 0)
 			var deniedErr *quota.DeniedError
 			switch {
 			case want1.wait < 0:
@@ -321,4 +329,16 @@ func againstModel(t *testing.T, rdb *redis.Client, seed uint64, steps int) (wait
 		}
 	}
 	return waits, admitted, denied
+}
+
+// decision asks a ledger for units, and perhaps for a slot too, which it gives back.
+func decision(t *testing.T, ledger *quota.Ledger, c quota.Caller, cost int64, slot bool) (quota.Decision, error) {
+	if !slot || cost == 0 {
+		return ledger.Take(t.Context(), c, "gmail", cost)
+	}
+	p, err := ledger.Try(t.Context(), quota.Call{Caller: c, API: "gmail", Cost: cost})
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	return p.Decision(), p.Release(t.Context(), quota.Answer{Bytes: 1})
 }

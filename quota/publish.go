@@ -2,17 +2,11 @@ package quota
 
 import (
 	"context"
-	_ "embed"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 )
-
-//go:embed publish.lua
-var publishSource string
-
-var publishScript = newScript(publishSource)
 
 // Publish makes live settings hold in every process, with its next decision,
 // unless settings of the same or a higher revision hold already. It returns those

@@ -8,6 +8,7 @@
 --
 -- Returns {1 if they were put in force, else 0}.
 --#include numbers.lua
+--#include wide.lua
 local old = redis.call('GETRANGE', KEYS[1], '0', '3')
 local newer = #old < 4 or u32(ARGV[1], 0) > u32(old, 0)
 if newer then
@@ -15,8 +16,8 @@ if newer then
   old = ARGV[1]
 end
 for k = 2, #KEYS do
-  if string.find(KEYS[k], ARGV[3], 1, true) and redis.call('STRLEN', KEYS[k]) >= 28 then
-    redis.call('SETRANGE', KEYS[k], '24', old)
+  if string.find(KEYS[k], ARGV[3], 1, true) and redis.call('STRLEN', KEYS[k]) >= PREAMBLE.SERVER then
+    redis.call('SETRANGE', KEYS[k], 'PREAMBLE.REVISION', old)
   end
 end
 return {newer and 1 or 0}

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -129,9 +128,9 @@ type scope struct {
 
 // size is how many bytes the value of the scope's key has.
 func (s scope) size() int64 {
-	size := preambleSize + s.day
+	size := int64(offsets["PREAMBLE.SIZE"]) + s.day
 	for _, w := range s.windows {
-		size += headerSize + 4*(w.buckets+1)
+		size += int64(offsets["HEADER.SIZE"]) + 4*(w.buckets+1)
 	}
 	return size
 }
@@ -140,13 +139,6 @@ func (s scope) size() int64 {
 // which the API's is said to equal (Google Workspace's page on Gmail bandwidth
 // limits, 2026-11-29).
 const userDayBytes = 2_500_000_000
-
-// What take.lua keeps in a key besides the rings, in bytes.
-const (
-	preambleSize = 48
-	headerSize   = 16
-	daySize      = 8
-)
 
 // A plan is all that a decision for one lane of one project and API needs, made
 // once: the keys' names, and the part of the request that stays.
@@ -163,9 +155,12 @@ type plan struct {
 	day     *dayPlan // of the project's budget; nil: it has none
 	paced   bool     // the budget is spread over the day for the lane
 	most    int64    // the largest cost that can ever fit
-	flight  int64    // how many calls of a user may be in flight for one more of the lane
 	bytes   int64    // of a user's day, up to which the lane may go on; 0: no limit
 	lending bool     // the background's ceilings follow what people ask for
+
+	inFlight int64 // how many calls of a user may be in flight for one more of the lane
+	learned  int64 // as many, if learned, would bind no lane
+	hour     int64 // of quota time, in us
 
 	revision uint32 // of the live settings that the plan was made by
 	base     string // of all keys: prefix and hash tag
@@ -202,11 +197,13 @@ func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, er
 			p.project.windows = append(p.project.windows, w)
 		}
 	}
-	p.flight = int64(set(lane, "").InFlight)
+	p.inFlight, p.hour = int64(set(lane, "").InFlight), l.hour()
+	// The background leaves one of those learned.
+	p.learned = int64(max(set(Interactive, "").InFlight, set(Sync, "").InFlight+1, set(Backfill, "").InFlight+1))
 	if list.API == "gmail" {
 		p.bytes = max(1, int64(set(lane, LimitUserBytes).Ceiling*userDayBytes)) // 0 stands for no limit
 	}
-	p.project.day = daySize
+	p.project.day = int64(offsets["DAY.SIZE"])
 	p.budget = maxBudget
 	if budget := project.budget(list.API); budget != nil {
 		p.day = &dayPlan{Budget: *budget, told: &b.told, log: l.log.With(zap.String("project", name), zap.String("api", list.API))}
@@ -231,16 +228,9 @@ func (l *Ledger) makePlan(b *book, live Live, user string, lane Lane) (*plan, er
 	// in 120 buckets, once somebody comes to try.
 	p.user.ttl = max(2*longest, longest+200*p.width)/1e6 + 2
 	for _, s := range []scope{p.project, p.user} {
-		p.spec = append(p.spec, byte(len(s.windows)))
-		p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(s.ttl))
+		p.spec = pack(p.spec, "SCOPE", int64(len(s.windows)), s.ttl)
 		for _, w := range s.windows {
-			for _, v := range []int64{w.ceiling, w.sync, w.backfill} {
-				p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(v))
-			}
-			p.spec = append(p.spec, byte(w.buckets))
-			for _, v := range []int64{w.reserve, w.units, w.least, w.most} {
-				p.spec = binary.LittleEndian.AppendUint32(p.spec, uint32(v))
-			}
+			p.spec = pack(p.spec, "WINDOW", w.ceiling, w.sync, w.backfill, w.buckets, w.reserve, w.units, w.least, w.most)
 		}
 	}
 	return p, nil
@@ -313,27 +303,22 @@ func lower(user string) string {
 	return string(folded)
 }
 
-// request packs the first argument of take.
-func (p *plan) request(cost int64, spent bool, now time.Time) []byte {
-	want := cost
-	if spent {
-		want = 0
+// acquireKeys are the keys of acquire.lua.
+func (p *plan) acquireKeys(user string) []string {
+	return append(p.keys(user)[:2:2], p.slotKeys(user)...)
+}
+
+// request packs the first argument of acquire.lua.
+func (p *plan) request(q question, now time.Time) []byte {
+	flag := func(set bool) int64 {
+		if set {
+			return 1
+		}
+		return 0
 	}
-	b := make([]byte, 0, 34+len(p.spec))
-	b = binary.LittleEndian.AppendUint32(b, uint32(cost))
-	b = binary.LittleEndian.AppendUint32(b, uint32(want))
-	b = binary.LittleEndian.AppendUint32(b, uint32(p.width))
-	b = append(b, byte(slices.Index(Lanes, p.lane)), 0)
-	if p.fresh.Load() {
-		b[13] = 1
-	}
-	b = binary.LittleEndian.AppendUint32(b, uint32(p.budgetFor(cost, now)))
-	for _, end := range dayEnds(now) {
-		b = binary.LittleEndian.AppendUint32(b, uint32(end))
-	}
-	b = binary.LittleEndian.AppendUint32(b, p.revision)
-	if p.lending {
-		b[12] += 4
-	}
+	ends := dayEnds(now)
+	b := make([]byte, 0, offsets["REQUEST.SIZE"]+len(p.spec))
+	b = pack(b, "REQUEST", q.cost, p.budgetFor(q.cost, now), p.width, p.inFlight, p.bytes, p.hour, p.learned,
+		int64(slices.Index(Lanes, p.lane)), flag(p.lending), flag(p.fresh.Load()), flag(q.spent), int64(p.revision), ends[0], ends[1], ends[2])
 	return append(b, p.spec...)
 }

@@ -62,5 +62,5 @@ func (l *Ledger) Caps(c Caller, api string) (calls, bytes int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return p.flight, p.bytes, nil
+	return p.inFlight, p.bytes, nil
 }

@@ -31,9 +31,9 @@ func TestWhatWasLearnedOutlivesAClockThatStepsBack(t *testing.T) {
 		// crowd refuses one of so many calls in flight, and returns how many may be from then on.
 		crowd := func(n int) int64 {
 			t.Helper()
-			var places []*quota.Departure
+			var places []quota.Permit
 			for range n {
-				d, err := ledger.Depart(t.Context(), ann, "gmail")
+				d, err := ledger.Try(t.Context(), quota.Call{Caller: ann, API: "gmail"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -45,7 +45,7 @@ func TestWhatWasLearnedOutlivesAClockThatStepsBack(t *testing.T) {
 				if i == 0 {
 					r.Scope = quota.ScopeConcurrency
 				}
-				if err := d.Land(t.Context(), 0, r); err != nil {
+				if err := d.Release(t.Context(), outcome(0, r)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -79,11 +79,11 @@ func TestWhatWasLearnedOutlivesAClockThatStepsBack(t *testing.T) {
 		}
 		now = now.Add(-time.Hour)
 		for _, want := range []int64{3, 4} {
-			d, err := ledger.Depart(t.Context(), ann, "gmail")
+			d, err := ledger.Try(t.Context(), quota.Call{Caller: ann, API: "gmail"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Land(t.Context(), 0, quota.Refusal{}); err != nil {
+			if err := d.Release(t.Context(), outcome(0, quota.Refusal{})); err != nil {
 				t.Fatal(err)
 			}
 			if state, err := ledger.InFlight(t.Context(), "p", ann.User, "gmail"); err != nil || state.Learned != want {

@@ -28,17 +28,17 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // tripRig is a Google that answers as told, behind a transport.
 type tripRig struct {
-	t      *testing.T
-	ledger *quota.Ledger
-	reg    *prometheus.Registry
-	landed *atomic.Int64 // places given back
-	tr     *quota.Transport
+	t        *testing.T
+	ledger   *quota.Ledger
+	reg      *prometheus.Registry
+	released *atomic.Int64 // slots
+	tr       *quota.Transport
 }
 
 func newTripRig(t *testing.T, base http.RoundTripper) *tripRig {
 	rdb := newClient(t, realRedis.Addr)
-	rig := &tripRig{t: t, reg: prometheus.NewRegistry(), landed: new(atomic.Int64)}
-	rdb.AddHook(landHook{rig.landed})
+	rig := &tripRig{t: t, reg: prometheus.NewRegistry(), released: new(atomic.Int64)}
+	rdb.AddHook(releaseHook{rig.released})
 	ledger, err := quota.NewLedger(quota.Options{Redis: rdb, FailOpen: quota.NoFailOpen, KeyPrefix: ownPrefix(t), Fresh: true, Registerer: rig.reg,
 		Projects: map[string]quota.Project{"p": {Lists: []*price.List{gmailWith(t, 100, 100_000)}}}})
 	if err != nil {
@@ -48,15 +48,15 @@ func newTripRig(t *testing.T, base http.RoundTripper) *tripRig {
 	return rig
 }
 
-// landHook counts the calls of flight.lua that give a place back.
-type landHook struct{ n *atomic.Int64 }
+// releaseHook counts the calls of release.lua.
+type releaseHook struct{ n *atomic.Int64 }
 
-func (h landHook) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (h landHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (h landHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h releaseHook) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (h releaseHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (h releaseHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, cmd := range cmds {
-			if args := cmd.Args(); len(args) > 6 && args[6] == "land" && args[0] == "evalsha" {
+			if args := cmd.Args(); args[0] == "evalsha" && args[1] == quota.ReleaseHash {
 				h.n.Add(1)
 			}
 		}
@@ -159,7 +159,7 @@ func TestEveryEndGivesThePlaceBackOnce(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rig := newTripRig(t, test.base)
-			other, err := rig.ledger.Depart(t.Context(), ann(quota.Interactive), "gmail")
+			other, err := rig.ledger.Try(t.Context(), quota.Call{Caller: ann(quota.Interactive), API: "gmail"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,13 +167,17 @@ func TestEveryEndGivesThePlaceBackOnce(t *testing.T) {
 			for deadline := time.Now().Add(5 * time.Second); rig.state().InFlight > 1 && time.Now().Before(deadline); {
 				wait(t.Context(), 5*time.Millisecond)
 			}
-			if s := rig.state(); s.InFlight != 1 || s.Bytes != test.bytes || rig.ledger.Flying() != 1 {
-				t.Errorf("%+v, %d renewed, want the other call's place and %d bytes", s, rig.ledger.Flying(), test.bytes)
+			if s := rig.state(); s.InFlight != 1 || s.Bytes != test.bytes || rig.ledger.Slots() != 1 {
+				t.Errorf("%+v, %d renewed, want the other call's place and %d bytes", s, rig.ledger.Slots(), test.bytes)
 			}
-			if got := rig.landed.Load(); got != 1 {
-				t.Errorf("the place was given back %d times", got)
+			want := int64(1)
+			if test.name == "no units" { // then it got no slot either
+				want = 0
 			}
-			if err := other.Land(t.Context(), 0, quota.Refusal{}); err != nil {
+			if got := rig.released.Load(); got != want {
+				t.Errorf("the slot was released %d times, want %d", got, want)
+			}
+			if err := other.Release(t.Context(), outcome(0, quota.Refusal{})); err != nil {
 				t.Error(err)
 			}
 		})
@@ -313,13 +317,11 @@ func TestALongWaitForUnitsKeepsNoPlace(t *testing.T) {
 		_, err := rig.tr.RoundTrip(rig.request(t.Context()).WithContext(ctx))
 		done <- err
 	}()
-	for deadline := time.Now().Add(5 * time.Second); rig.landed.Load() == 0; wait(t.Context(), 5*time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the place was not given back")
+	for range 10 {
+		if s := rig.state(); s.InFlight != 0 || rig.ledger.Slots() != 0 {
+			t.Errorf("%+v, want nobody in flight", s)
 		}
-	}
-	if s := rig.state(); s.InFlight != 0 {
-		t.Errorf("%+v, want nobody in flight", s)
+		wait(t.Context(), 10*time.Millisecond)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
@@ -333,9 +335,9 @@ func TestWaitingForAPlace(t *testing.T) {
 	url, _ := mailServer(t)
 	rig := newTripRig(t, nil)
 	service := gmailClient(t, url, rig.tr)
-	var places []*quota.Departure
+	var places []quota.Permit
 	for range 10 {
-		d, err := rig.ledger.Depart(t.Context(), ann(quota.Interactive), "gmail")
+		d, err := rig.ledger.Try(t.Context(), quota.Call{Caller: ann(quota.Interactive), API: "gmail"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +360,7 @@ func TestWaitingForAPlace(t *testing.T) {
 		go func() { done <- call(maxWait) }()
 	}
 	for range cap(done) {
-		if err := places[0].Land(t.Context(), 0, quota.Refusal{}); err != nil {
+		if err := places[0].Release(t.Context(), outcome(0, quota.Refusal{})); err != nil {
 			t.Fatal(err)
 		}
 		places = places[1:]

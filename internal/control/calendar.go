@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"headroom/internal/agenda"
-	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -15,7 +14,11 @@ const agendaYears = 2
 
 // CalendarList is how the list of an account's calendars stands.
 func (c *Control) CalendarList(ctx context.Context, email string) (jobs.CalendarList, error) {
-	return read(ctx, c, func(s *sqlite.Store) (jobs.CalendarList, error) { return s.CalendarList(ctx, email) })
+	s, err := c.store(ctx)
+	if err != nil {
+		return jobs.CalendarList{}, err
+	}
+	return s.CalendarList(ctx, email)
 }
 
 // Calendars lists an account's calendars with the number of their events.
@@ -58,7 +61,11 @@ func (c *Control) Events(ctx context.Context, email, calendar string, q jobs.Eve
 	if err != nil {
 		return nil, err
 	}
-	return read(ctx, c, func(s *sqlite.Store) ([]jobs.Event, error) { return s.Events(ctx, of.Account, of.ID, q) })
+	s, err := c.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Events(ctx, of.Account, of.ID, q)
 }
 
 // Occurrences lists the occurrences of a calendar's events in a span, page by page. A

@@ -25,6 +25,7 @@ const (
 // same minute.
 const (
 	maxThreeOverRedisRate = 1.6
+	maxCallOverRedisRate  = 3.0
 	minPlainOverThree     = 80
 	maxGrowth             = 1.3
 	maxBytesPerUser       = 600
@@ -55,7 +56,14 @@ type LedgerFigures struct {
 	PlainScript map[int]float64 `json:"plain_script_us"`
 	ReturnOne   float64         `json:"return_1_us"`
 
+	// Call is all that an admitted call of lane backfill through a transport costs
+	// Redis: its slot and its units, and its release with the bytes that came.
+	Call float64 `json:"call_us"`
+	// RoundTripsBeforeSend is how often such a call asks Redis before it is sent.
+	RoundTripsBeforeSend float64 `json:"round_trips_before_send"`
+
 	ThreeOverRedisRate float64 `json:"three_over_redis_rate"`
+	CallOverRedisRate  float64 `json:"call_over_redis_rate"`
 	// PlainOverThree has the plain script at 2,800 entries over ours at 3,000.
 	PlainOverThree float64 `json:"plain_over_three_at_2800"`
 	Growth         float64 `json:"growth"`         // of ours, from 10 entries to 3,000
@@ -116,10 +124,13 @@ func (f *LedgerFigures) Broken() string {
 func (f *LedgerFigures) judge() {
 	f.OursThree = f.OursThreeAt[1000]
 	f.ThreeOverRedisRate = ratio(f.OursThree, f.RedisRate)
+	f.CallOverRedisRate = ratio(f.Call, f.RedisRate)
 	f.PlainOverThree = ratio(f.PlainScript[2800], f.OursThreeAt[3000])
 	f.Growth = ratio(f.OursThreeAt[3000], f.OursThreeAt[10])
 	f.CoalescedOverPool = ratio(f.DecisionsPerSecond.Coalesced[64], f.DecisionsPerSecond.Pool[64])
 	f.require(f.ThreeOverRedisRate <= maxThreeOverRedisRate, "three_over_redis_rate is %v, aim at most %v", f.ThreeOverRedisRate, maxThreeOverRedisRate)
+	f.require(f.CallOverRedisRate <= maxCallOverRedisRate, "call_over_redis_rate is %v, aim at most %v", f.CallOverRedisRate, maxCallOverRedisRate)
+	f.require(f.RoundTripsBeforeSend == 1, "round_trips_before_send is %v, aim 1", f.RoundTripsBeforeSend)
 	f.require(f.PlainOverThree >= minPlainOverThree, "plain_over_three_at_2800 is %v, aim at least %v", f.PlainOverThree, minPlainOverThree)
 	f.require(f.Growth <= maxGrowth, "growth is %v, aim at most %v", f.Growth, maxGrowth)
 	f.require(f.BytesPerUser <= maxBytesPerUser, "bytes_per_user is %v, aim at most %v", f.BytesPerUser, maxBytesPerUser)

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -78,6 +82,101 @@ func (b *ledgerBench) ours(lane quota.Lane, entries int) (subject, error) {
 			return err
 		},
 	}, nil
+}
+
+// throughTransport is the subject of whole calls: through a transport, from before
+// they are sent to the end of their answers.
+type throughTransport struct {
+	subject
+	sent, roundTrips *atomic.Int64 // calls, and what they asked Redis before they were sent
+}
+
+// beforeSend is how often a call asked Redis before it was sent.
+func (m throughTransport) beforeSend() float64 {
+	return ratio(float64(m.roundTrips.Load()), float64(m.sent.Load()))
+}
+
+// through has calls of lane backfill made through a transport, with so many calls in
+// the window of each user.
+func (b *ledgerBench) through(entries int) (throughTransport, error) {
+	m := throughTransport{sent: new(atomic.Int64), roundTrips: new(atomic.Int64)}
+	counted := redis.NewClient(quota.ClientOptions(b.rdb.Options()))
+	counted.AddHook(roundTripHook{})
+	s, err := b.ours(quota.Backfill, entries)
+	if err != nil {
+		return m, err
+	}
+	whole := *b
+	whole.rdb = counted
+	limiter, err := whole.newLedger(fmt.Sprintf("ours-%s-%d", quota.Backfill, entries), true)
+	if err != nil {
+		return m, err
+	}
+	transport := &quota.Transport{Limiter: limiter, Base: answering(func(r *http.Request) {
+		m.sent.Add(1)
+		m.roundTrips.Add(asked(r.Context()).Load())
+	})}
+	m.subject = subject{calls: s.calls, scripts: 2, prepare: s.prepare, call: func(ctx context.Context, round, n int) error {
+		c := quota.Caller{Project: benchProject, User: ledgerUser(n % costUsers), Lane: quota.Backfill}
+		ctx = context.WithValue(quota.WithCaller(ctx, c), askedKey{}, new(atomic.Int64))
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gmail.bench/gmail/v1/users/me/messages/1?format=raw", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		return errors.Join(err, resp.Body.Close())
+	}}
+	return m, nil
+}
+
+// answering is a Google that answers every request with some bytes.
+type answering func(*http.Request)
+
+// RoundTrip implements [http.RoundTripper].
+func (sent answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent(r)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat("mail ", 200)))}, nil
+}
+
+// asked counts what a call has asked Redis.
+func asked(ctx context.Context) *atomic.Int64 {
+	if n, ok := ctx.Value(askedKey{}).(*atomic.Int64); ok {
+		return n
+	}
+	return new(atomic.Int64)
+}
+
+type askedKey struct{}
+
+// roundTripHook counts what a client sends, by the calls that ask for it.
+type roundTripHook struct{}
+
+func (roundTripHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (roundTripHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		count(ctx, cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (roundTripHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		count(ctx, cmds[0])
+		return next(ctx, cmds)
+	}
+}
+
+// count counts a round trip that begins with a command. What a new connection says
+// first is no call's.
+func count(ctx context.Context, cmd redis.Cmder) {
+	if name := cmd.Name(); name != "hello" && name != "client" {
+		asked(ctx).Add(1)
+	}
 }
 
 // callsIn is how many calls of costUnits a user's window holds.

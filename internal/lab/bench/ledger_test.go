@@ -31,13 +31,16 @@ func TestLedger(t *testing.T) {
 	if !strings.HasPrefix(f.Redis, "7.") && !strings.HasPrefix(f.Redis, "6.") && !strings.HasPrefix(f.Redis, "8.") {
 		t.Errorf("redis_version is %q", f.Redis)
 	}
-	for _, us := range []float64{f.OursOne, f.OursThreeAt[10], f.OursThreeAt[3000], f.RedisRate, f.PlainScript[10]} {
+	for _, us := range []float64{f.OursOne, f.OursThreeAt[10], f.OursThreeAt[3000], f.Call, f.RedisRate, f.PlainScript[10]} {
 		if us <= f.ReturnOne || us > 10_000 {
 			t.Errorf("a call took %v us, return 1 took %v", us, f.ReturnOne)
 		}
 	}
 	if f.PlainScript[2800] < 5*f.PlainScript[100] {
 		t.Errorf("the plain script takes %v us with 2,800 entries and %v with 100", f.PlainScript[2800], f.PlainScript[100])
+	}
+	if f.RoundTripsBeforeSend != 1 {
+		t.Errorf("a call asked Redis %v times before it was sent", f.RoundTripsBeforeSend)
 	}
 	if f.OursThree != f.OursThreeAt[1000] || f.Growth != ratio(f.OursThreeAt[3000], f.OursThreeAt[10]) {
 		t.Errorf("the figures do not agree: %+v", f)
@@ -84,7 +87,7 @@ func TestLedgerFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, field := range []string{"ours_one_us", "ours_three_us", "redis_rate_us", "plain_script_us", "return_1_us",
-		"three_over_redis_rate", "plain_over_three_at_2800", "growth", "bytes_per_user", "decisions_per_second",
+		"call_us", "call_over_redis_rate", "round_trips_before_send", "three_over_redis_rate", "plain_over_three_at_2800", "growth", "bytes_per_user", "decisions_per_second",
 		"coalesced_over_pool_at_64", "over_admission", "targets_met", "targets_missed"} {
 		if !strings.Contains(string(raw), `"`+field+`":`) {
 			t.Errorf("no field %s in %s", field, raw)
@@ -95,7 +98,7 @@ func TestLedgerFields(t *testing.T) {
 func TestLedgerJudgement(t *testing.T) {
 	good := func() *LedgerFigures {
 		return &LedgerFigures{
-			OursThreeAt: map[int]float64{10: 10, 100: 10, 1000: 10, 3000: 10}, RedisRate: 7,
+			OursThreeAt: map[int]float64{10: 10, 100: 10, 1000: 10, 3000: 10}, RedisRate: 7, Call: 18, RoundTripsBeforeSend: 1,
 			PlainScript: map[int]float64{2800: 1000}, BytesPerUser: 500,
 			DecisionsPerSecond: DecisionRates{Coalesced: map[int]float64{64: 50_000}, Pool: map[int]float64{64: 20_000}},
 			OverAdmission:      map[string]map[string]float64{"ours": {"smooth": 0, "burst": 0, "on_off": 0, "edge": 0}},
@@ -108,7 +111,9 @@ func TestLedgerJudgement(t *testing.T) {
 		broken string
 	}{
 		{name: "all is well", change: func(*LedgerFigures) {}},
-		{name: "slower than redis_rate", change: func(f *LedgerFigures) { f.RedisRate = 6 }, missed: "three_over_redis_rate is 1.667, aim at most 1.6"},
+		{name: "slower than redis_rate", change: func(f *LedgerFigures) { f.RedisRate, f.Call = 6, 16 }, missed: "three_over_redis_rate is 1.667, aim at most 1.6"},
+		{name: "a call that costs more", change: func(f *LedgerFigures) { f.Call = 22 }, missed: "call_over_redis_rate is 3.143, aim at most 3"},
+		{name: "two questions before a call", change: func(f *LedgerFigures) { f.RoundTripsBeforeSend = 2 }, missed: "round_trips_before_send is 2, aim 1"},
 		{name: "a fast plain script", change: func(f *LedgerFigures) { f.PlainScript[2800] = 500 }, missed: "plain_over_three_at_2800 is 50, aim at least 80"},
 		{name: "slower with more entries", change: func(f *LedgerFigures) { f.OursThreeAt[10] = 7 }, missed: "growth is 1.429, aim at most 1.3"},
 		{name: "large keys", change: func(f *LedgerFigures) { f.BytesPerUser = 601 }, missed: "bytes_per_user is 601, aim at most 600"},

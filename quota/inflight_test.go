@@ -45,10 +45,10 @@ func ann(lane quota.Lane) quota.Caller {
 
 // depart takes places in turn from all processes until none is left, and returns
 // them with the refusal.
-func (c *crowd) depart(lane quota.Lane) (places []*quota.Departure, denied *quota.DeniedError) {
+func (c *crowd) depart(lane quota.Lane) (places []quota.Permit, denied *quota.DeniedError) {
 	c.t.Helper()
 	for i := range 100 {
-		d, err := c.ledgers[i%len(c.ledgers)].Depart(c.t.Context(), ann(lane), "gmail")
+		d, err := c.ledgers[i%len(c.ledgers)].Try(c.t.Context(), quota.Call{Caller: ann(lane), API: "gmail"})
 		if errors.As(err, &denied) {
 			return places, denied
 		}
@@ -62,11 +62,11 @@ func (c *crowd) depart(lane quota.Lane) (places []*quota.Departure, denied *quot
 	return nil, nil
 }
 
-func (c *crowd) land(places []*quota.Departure, r quota.Refusal) {
+func (c *crowd) land(places []quota.Permit, r quota.Refusal) {
 	c.t.Helper()
 	for _, d := range places {
 		c.now = c.now.Add(time.Millisecond)
-		if err := d.Land(c.t.Context(), 0, r); err != nil {
+		if err := d.Release(c.t.Context(), outcome(0, r)); err != nil {
 			c.t.Fatal(err)
 		}
 	}
@@ -84,7 +84,7 @@ func (c *crowd) state() quota.FlightState {
 func TestLanesShareTheCallsInFlight(t *testing.T) {
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		c := newCrowd(t, rdb, 3, 1, quota.Project{})
-		var all []*quota.Departure
+		var all []quota.Permit
 		for _, step := range []struct {
 			lane  quota.Lane
 			more  int
@@ -101,10 +101,10 @@ func TestLanesShareTheCallsInFlight(t *testing.T) {
 		}
 		same, other := ann(quota.Interactive), ann(quota.Interactive)
 		same.User, other.User = "Ann@Example.com", "bob@example.com"
-		if _, err := c.ledgers[0].Depart(t.Context(), same, "gmail"); err == nil {
+		if _, err := c.ledgers[0].Try(t.Context(), quota.Call{Caller: same, API: "gmail"}); err == nil {
 			t.Error("the same address in another case got a place")
 		}
-		if d, err := c.ledgers[0].Depart(t.Context(), other, "gmail"); err != nil || d.Land(t.Context(), 0, quota.Refusal{}) != nil {
+		if d, err := c.ledgers[0].Try(t.Context(), quota.Call{Caller: other, API: "gmail"}); err != nil || d.Release(t.Context(), outcome(0, quota.Refusal{})) != nil {
 			t.Errorf("another user: %v", err)
 		}
 		c.land(all[:1], quota.Refusal{})
@@ -119,7 +119,7 @@ func TestLanesShareTheCallsInFlight(t *testing.T) {
 			t.Errorf("in the end: %+v", s)
 		}
 		for _, ledger := range c.ledgers {
-			if n := ledger.Flying(); n != 0 {
+			if n := ledger.Slots(); n != 0 {
 				t.Errorf("a process still renews %d places", n)
 			}
 		}
@@ -172,7 +172,7 @@ func TestPeopleHaveOneCallMoreThanTheBackground(t *testing.T) {
 func TestCalmRaisesTheCallsInFlight(t *testing.T) {
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		c := newCrowd(t, rdb, 1, 60, quota.Project{}) // calm is not of quota time
-		people := func() []*quota.Departure { places, _ := c.depart(quota.Interactive); return places }
+		people := func() []quota.Permit { places, _ := c.depart(quota.Interactive); return places }
 		refuse := func() {
 			places := people()
 			c.land(places[len(places)-1:], tooMany)
@@ -216,7 +216,7 @@ func TestCalmRaisesTheCallsInFlight(t *testing.T) {
 func TestTheDeadFreeTheirPlaces(t *testing.T) {
 	onEveryRedis(t, func(t *testing.T, rdb *redis.Client) {
 		c := newCrowd(t, rdb, 2, 1, quota.Project{})
-		alive, err := c.ledgers[0].Depart(t.Context(), ann(quota.Backfill), "gmail")
+		alive, err := c.ledgers[0].Try(t.Context(), quota.Call{Caller: ann(quota.Backfill), API: "gmail"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestTheDeadFreeTheirPlaces(t *testing.T) {
 				t.Errorf("%d in flight after %d s, want %d", got, 5*(s+1), want)
 			}
 		}
-		if err := alive.Land(t.Context(), 0, quota.Refusal{}); err != nil {
+		if err := alive.Release(t.Context(), outcome(0, quota.Refusal{})); err != nil {
 			t.Fatal(err)
 		}
 		c.ledgers[0].Renew(began.Add(3 * time.Minute))
@@ -244,8 +244,8 @@ func TestTheDeadFreeTheirPlaces(t *testing.T) {
 		}
 		c.ledgers[0].Renew(began.Add(5*time.Minute + time.Second))
 		c.now = c.now.Add(11 * time.Second)
-		if got := c.state().InFlight; got != 0 || c.ledgers[0].Flying() != 0 {
-			t.Errorf("%d in flight, %d renewed, want none of calls that showed no life for five minutes", got, c.ledgers[0].Flying())
+		if got := c.state().InFlight; got != 0 || c.ledgers[0].Slots() != 0 {
+			t.Errorf("%d in flight, %d renewed, want none of calls that showed no life for five minutes", got, c.ledgers[0].Slots())
 		}
 	})
 }
@@ -255,12 +255,12 @@ func TestAPlaceIsRenewedWhileItsCallIsInFlight(t *testing.T) {
 	t.Parallel()
 	rdb := newClient(t, realRedis.Addr)
 	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 6000, 100_000)}}, 1)
-	d, err := ledger.Depart(t.Context(), ann(quota.Sync), "gmail")
+	d, err := ledger.Try(t.Context(), quota.Call{Caller: ann(quota.Sync), API: "gmail"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ends := func() float64 {
-		places, err := rdb.ZRangeWithScores(t.Context(), ledger.PlaceKeys(ann(quota.Sync), "gmail")[0], 0, -1).Result()
+		places, err := rdb.ZRangeWithScores(t.Context(), ledger.SlotKeys(ann(quota.Sync), "gmail")[0], 0, -1).Result()
 		if err != nil || len(places) != 1 {
 			t.Fatalf("places %v, %v, want one", places, err)
 		}
@@ -271,8 +271,8 @@ func TestAPlaceIsRenewedWhileItsCallIsInFlight(t *testing.T) {
 			t.Fatal("the place was not renewed before it ended")
 		}
 	}
-	if err := d.Land(t.Context(), 0, quota.Refusal{}); err != nil || ledger.Flying() != 0 {
-		t.Errorf("%v, %d places are renewed, want none", err, ledger.Flying())
+	if err := d.Release(t.Context(), outcome(0, quota.Refusal{})); err != nil || ledger.Slots() != 0 {
+		t.Errorf("%v, %d places are renewed, want none", err, ledger.Slots())
 	}
 }
 
@@ -283,9 +283,9 @@ func TestBytesOfADay(t *testing.T) {
 			hour := time.Hour / time.Duration(scale)
 			bring := func(bytes int64) {
 				t.Helper()
-				d, err := c.ledgers[1].Depart(t.Context(), ann(quota.Interactive), "gmail")
+				d, err := c.ledgers[1].Try(t.Context(), quota.Call{Caller: ann(quota.Interactive), API: "gmail"})
 				if err == nil {
-					err = d.Land(t.Context(), bytes, quota.Refusal{})
+					err = d.Release(t.Context(), outcome(bytes, quota.Refusal{}))
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -293,10 +293,10 @@ func TestBytesOfADay(t *testing.T) {
 			}
 			refused := func(lane quota.Lane) *quota.DeniedError {
 				t.Helper()
-				d, err := c.ledgers[0].Depart(t.Context(), ann(lane), "gmail")
+				d, err := c.ledgers[0].Try(t.Context(), quota.Call{Caller: ann(lane), API: "gmail"})
 				var denied *quota.DeniedError
 				if err == nil {
-					err = d.Land(t.Context(), 0, quota.Refusal{})
+					err = d.Release(t.Context(), outcome(0, quota.Refusal{}))
 				} else if errors.As(err, &denied) {
 					err = nil
 				}
@@ -339,7 +339,7 @@ func TestBytesOfADay(t *testing.T) {
 			if s := c.state(); s.Bytes != 1_000_000_000 {
 				t.Errorf("%d bytes, want those of the other hour", s.Bytes)
 			}
-			for _, key := range c.ledgers[0].PlaceKeys(ann(quota.Backfill), "gmail")[:2] {
+			for _, key := range c.ledgers[0].SlotKeys(ann(quota.Backfill), "gmail")[:2] {
 				if ttl := rdb.TTL(t.Context(), key).Val(); ttl > 26*time.Hour || ttl == -1 {
 					t.Errorf("%s lives for %s", key, ttl)
 				}
@@ -355,11 +355,11 @@ func TestOtherSettingsReachWhoHasNoPlace(t *testing.T) {
 		c := newCrowd(t, rdb, 2, 1, quota.Project{})
 		places, _ := c.depart(quota.Backfill)
 		c.land(places[:1], quota.Refusal{})
-		d, err := c.ledgers[0].Depart(t.Context(), ann(quota.Backfill), "gmail")
+		d, err := c.ledgers[0].Try(t.Context(), quota.Call{Caller: ann(quota.Backfill), API: "gmail"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Land(t.Context(), 2_000_000_000, quota.Refusal{}); err != nil {
+		if err := d.Release(t.Context(), outcome(2_000_000_000, quota.Refusal{})); err != nil {
 			t.Fatal(err)
 		}
 		for i, change := range []quota.Change{
@@ -374,11 +374,11 @@ func TestOtherSettingsReachWhoHasNoPlace(t *testing.T) {
 			if _, err := c.ledgers[1].Publish(context.Background(), "p", "gmail", live); err != nil {
 				t.Fatal(err)
 			}
-			d, err := c.ledgers[0].Depart(t.Context(), ann(quota.Backfill), "gmail")
+			d, err := c.ledgers[0].Try(t.Context(), quota.Call{Caller: ann(quota.Backfill), API: "gmail"})
 			if err != nil {
 				t.Fatalf("after %s: %v", change, err)
 			}
-			defer d.Land(t.Context(), 0, quota.Refusal{})
+			defer d.Release(t.Context(), outcome(0, quota.Refusal{}))
 		}
 	})
 }
@@ -389,18 +389,27 @@ func TestAPlaceNeedsRedis(t *testing.T) {
 	ledger := newLedger(t, rdb, quota.Project{Lists: []*price.List{gmailWith(t, 100, 1000)}}, 1)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ledger.Depart(ended, ann(quota.Backfill), "gmail"); !errors.Is(err, context.Canceled) || errors.Is(err, quota.ErrUnavailable) {
+	if _, err := ledger.Try(ended, quota.Call{Caller: ann(quota.Backfill), API: "gmail"}); !errors.Is(err, context.Canceled) || errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("with a context that has ended: %v", err)
 	}
 	for _, lane := range quota.Lanes {
-		if d, err := ledger.Depart(t.Context(), ann(lane), "gmail"); d != nil || !errors.Is(err, quota.ErrUnavailable) {
+		if d, err := ledger.Try(t.Context(), quota.Call{Caller: ann(lane), API: "gmail"}); d != nil || !errors.Is(err, quota.ErrUnavailable) {
 			t.Errorf("%s: got %v, %v, want ErrUnavailable", lane, d, err)
 		}
 	}
-	if _, err := ledger.Depart(t.Context(), quota.Caller{Project: "q", User: "u", Lane: quota.Sync}, "gmail"); !errors.Is(err, quota.ErrUnknownProject) {
+	if _, err := ledger.Try(t.Context(), quota.Call{Caller: quota.Caller{Project: "q", User: "u", Lane: quota.Sync}, API: "gmail"}); !errors.Is(err, quota.ErrUnknownProject) {
 		t.Errorf("for an unknown project: %v", err)
 	}
-	if _, err := ledger.Depart(t.Context(), ann("fast"), "gmail"); err == nil {
+	if _, err := ledger.Try(t.Context(), quota.Call{Caller: ann("fast"), API: "gmail"}); err == nil {
 		t.Error("an unknown lane got a place")
 	}
+}
+
+// outcome is what Google answered to a call: so many bytes, or a refusal.
+func outcome(bytes int64, r quota.Refusal) quota.Answer {
+	a := quota.Answer{Bytes: bytes}
+	if r.Scope != quota.ScopeNone {
+		a.Refusals = []quota.Refusal{r}
+	}
+	return a
 }
