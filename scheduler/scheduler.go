@@ -70,8 +70,8 @@ type Options struct {
 	TaskTimeout time.Duration // bound on a slice's whole run; [DefaultTaskTimeout] if zero
 
 	// NowFunc is the clock that rows are compared with; time.Now if nil.
-	// ElapsedFunc is the one that tells how long something has been seen, from any
-	// moment on, and that nobody sets; the monotonic one if nil.
+	// ElapsedFunc is the clock that measures how long something has been seen, from
+	// any moment on, and that nobody sets; the monotonic one if nil.
 	NowFunc     func() time.Time
 	ElapsedFunc func() time.Duration
 

@@ -205,7 +205,7 @@ func (s *Schedules) note(c jobs.SlotClaim, due time.Time, result jobs.SlotResult
 		zap.Bool("catch_up", c.CatchUp), zap.Int64("missed", c.Missed))
 }
 
-// measure says how late the latest run is that has yet to come.
+// measure shows how late the latest run is that has not begun.
 func (s *Schedules) measure(now time.Time) {
 	lag := s.timeline.lag(now)
 	for _, schedule := range jobs.Schedules {

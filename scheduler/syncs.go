@@ -22,7 +22,7 @@ type SyncStore interface {
 	// DueSyncs returns the accounts whose sync should start now, mostly because it
 	// was asked for.
 	DueSyncs(ctx context.Context) ([]string, error)
-	// StartDueSync starts one, and says whether it was not under way already.
+	// StartDueSync starts one, and reports whether it was not under way already.
 	StartDueSync(ctx context.Context, account string) (job jobs.Job, started bool, err error)
 }
 

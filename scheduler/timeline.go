@@ -169,8 +169,8 @@ func (l *timeline) pop(now time.Time, n int) (due []*entry) {
 	return due
 }
 
-// lag says of each schedule for how long the run has been due that has waited
-// longest. It looks only at what waits.
+// lag returns for how long the run of each schedule that has waited longest has been
+// due. It looks only at what waits.
 func (l *timeline) lag(now time.Time) map[jobs.Schedule]time.Duration {
 	lag := map[jobs.Schedule]time.Duration{}
 	for s := range l.late {

@@ -19,9 +19,9 @@ type Timing struct {
 	Paused  bool
 }
 
-// DefaultSpread bounds how long after its slot a run may be, unless the timing says
-// otherwise: whoever names a time of day means it. An "@every" names none, and
-// spreads over all of its interval.
+// DefaultSpread bounds how long after its slot a run may be, unless the timing sets
+// another bound: a time of day is meant as it is written. An "@every" names no time of
+// day, and spreads over all of its interval.
 const DefaultSpread = time.Hour
 
 const (

@@ -127,8 +127,8 @@ type stuck struct {
 	cause string    // what that waits for
 }
 
-// watchFaults shows which projects' jobs wait for a fault to pass, and says so once
-// when it begins and once when it is over: an outage makes one alarm for all jobs.
+// watchFaults shows which projects' jobs wait for a fault to pass, and logs that once
+// when it begins and once when it is over: an outage raises one alarm for all jobs.
 func (s *Scheduler) watchFaults(live []jobs.Job, now time.Time) {
 	projects := map[string]*stuck{}
 	for name := range s.stuck {

@@ -94,7 +94,7 @@ func (w *Watches) alarm(ctx context.Context) error {
 			continue
 		}
 		w.lapsed.WithLabelValues(string(k.Kind)).Inc()
-		w.opts.Log.Error("a watch has lapsed: Google tells of no changes until it is renewed, and they are found when a sync is due",
+		w.opts.Log.Error("a watch has lapsed: Google sends no notifications until it is renewed, and changes are found when a sync is due",
 			zap.String("kind", string(k.Kind)), zap.String("account", k.Account), zap.String("calendar", k.Calendar))
 	}
 	return err

@@ -77,11 +77,7 @@ func (b *backfillRun) saveProfile(ctx context.Context) result {
 // listPage lists the next page.
 func (b *backfillRun) listPage(ctx context.Context) result {
 	token := b.job.Checkpoint.PageToken
-	var page jobs.Page
-	err := b.call(nil, func(ctx context.Context) (err error) {
-		page, err = b.box.List(ctx, b.job.Search(), token)
-		return err
-	})
+	page, err := get(b.slice, nil, func(ctx context.Context) (jobs.Page, error) { return b.box.List(ctx, b.job.Search(), token) })
 	switch class := classOf(err); {
 	case class == jobs.ClassCursor:
 		return b.recoverListing(ctx, err)
@@ -183,11 +179,7 @@ func (b *backfillRun) oldestDate(ctx context.Context) (time.Time, result) {
 	if id == "" {
 		return time.Time{}, result{}
 	}
-	var last jobs.Fetched
-	err := b.call(nil, func(ctx context.Context) (err error) {
-		last, err = b.box.Metadata(ctx, id)
-		return err
-	})
+	last, err := get(b.slice, nil, func(ctx context.Context) (jobs.Fetched, error) { return b.box.Metadata(ctx, id) })
 	if classOf(err) == jobs.ClassGone {
 		return time.Time{}, result{}
 	}

@@ -196,8 +196,8 @@ func (m *mailRun) sample(ctx context.Context, suspects []suspect) ([]jobs.Item, 
 		if err != nil {
 			return nil, fmt.Errorf("sample the items of job %s: %w", m.job.ID, err)
 		}
-		// One that was at fault before tells nothing. And the pending ones may
-		// stand so far apart that two parts find the same.
+		// An item that failed before proves nothing. And pending items may be so
+		// far apart that two parts find the same one.
 		if len(next) > 0 && next[0].Attempts == 0 && (len(items) == 0 || next[0].Seq > items[len(items)-1].Seq) {
 			items = append(items, next[0])
 		}

@@ -51,6 +51,16 @@ func (s *slice) call(quit <-chan struct{}, do func(context.Context) error) error
 	}
 }
 
+// get is [slice.call] for a call that returns a value.
+func get[T any](s *slice, quit <-chan struct{}, do func(context.Context) (T, error)) (T, error) {
+	var got T
+	err := s.call(quit, func(ctx context.Context) (err error) {
+		got, err = do(ctx)
+		return err
+	})
+	return got, err
+}
+
 // tooMany reports whether Google refused a call for the number of calls in
 // flight, for a short while.
 func tooMany(err error) bool {

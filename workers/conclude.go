@@ -134,7 +134,7 @@ func (s *slice) orGiveUp(r result) result {
 		return r
 	}
 	end := endsAs(state, fmt.Sprintf("gave up after %d failures in a row without progress, the last: %v", failures+1, r.err))
-	end.hint = "mend the cause"
+	end.hint = "fix the cause"
 	return end
 }
 

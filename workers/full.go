@@ -15,11 +15,7 @@ const attachmentWait = 20 * time.Second
 
 // fetchFull fetches a message in format full.
 func (m *mailRun) fetchFull(ctx context.Context, quit <-chan struct{}, id string) (fetched, error) {
-	var f jobs.Fetched
-	err := m.call(quit, func(ctx context.Context) (err error) {
-		f, err = m.box.Full(ctx, id)
-		return err
-	})
+	f, err := get(m.slice, quit, func(ctx context.Context) (jobs.Fetched, error) { return m.box.Full(ctx, id) })
 	if err != nil {
 		return fetched{}, err
 	}

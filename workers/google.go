@@ -50,7 +50,7 @@ type Mailbox interface {
 // those of a [Mailbox].
 type Historian interface {
 	// History returns a page of what changed after a history id. An error of
-	// jobs.ClassCursor says that this is too long ago, or, with a token, that
+	// jobs.ClassCursor means that this is too long ago, or, with a token, that
 	// the token does not work.
 	History(ctx context.Context, after uint64, pageToken string) (jobs.HistoryPage, error)
 	// ListAll returns a page of the ids of all messages, or of all with a
@@ -66,8 +66,8 @@ type MailWatcher interface {
 	Watch(ctx context.Context, topic string) (until time.Time, err error)
 }
 
-// Parser makes sense of a raw message, of which it sees the first MiB. It may
-// fail, panic or hang: the message is stored all the same.
+// Parser reads a raw message, of which it gets the first MiB. It may fail, panic or hang:
+// the message is stored all the same.
 type Parser func(raw []byte) (subject string, err error)
 
 // Calendars opens accounts' calendars, as [Google] opens mailboxes.
@@ -79,9 +79,9 @@ type Calendars interface {
 // Calls and errors are those of a [Mailbox]; a page is handed to use, whose error is
 // returned as it is. It is safe for concurrent use.
 //
-// An error of jobs.ClassExpired says that the sync token no longer works, one of
-// jobs.ClassCursor that a token is none; jobs.ClassGone and jobs.ClassForbidden are
-// about the calendar that was asked for, and no other.
+// An error of jobs.ClassExpired means that the sync token no longer works, and one of
+// jobs.ClassCursor that a token is invalid. Errors of jobs.ClassGone and
+// jobs.ClassForbidden are about the calendar that was asked for, and no other.
 type Calendar interface {
 	Calendars(ctx context.Context, syncToken, pageToken string, use func(jobs.CalendarListPage) error) error
 	Events(ctx context.Context, calendar, syncToken, pageToken string, use func(jobs.EventPage) error) error

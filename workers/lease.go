@@ -9,10 +9,10 @@ import (
 	"headroom/jobs"
 )
 
-// granted is when the lease that a job was claimed with began, on our clock:
-// what its row says, which is on the store's, but not before it was asked for
-// nor after the answer. A claim that had to wait for its turn in the store
-// leaves the slice its whole lease all the same.
+// granted is when the lease that a job was claimed with began, on our clock: the moment
+// in its row, which is on the store's clock, but not before the lease was asked for nor
+// after the answer. So a slice has its whole lease even if its claim had to wait for its
+// turn in the store.
 func granted(job jobs.Job, lease time.Duration, asked, answered time.Time) time.Time {
 	began := job.LeaseUntil.Add(-lease)
 	switch {
@@ -24,17 +24,16 @@ func granted(job jobs.Job, lease time.Duration, asked, answered time.Time) time.
 	return asked.Add(began.Sub(asked)) // keeps the monotonic clock
 }
 
-// askEvery is how long a slice may go without asking the store whether its job is
-// wanted in another state: a pause is to stop its calls within five seconds, however
-// long the lease is.
+// askEvery is how often a slice asks the store at least whether a pause or cancel was
+// requested: that is to stop its calls within five seconds, however long the lease is.
 const askEvery = 2 * time.Second
 
 // keepLease renews the lease that the slice took at claimed, at least every third of
 // it, until release is called, which waits for the renewing goroutine. The context
-// that it returns ends, with jobs.ErrStale or the error of the store as its cause, when the
-// lease is lost: when the store says so, or when it could not be renewed for so
-// long that another run may have it by now. When the store says that the job is
-// wanted in another state, the slice is asked to stop.
+// that it returns ends when the lease is lost, with jobs.ErrStale or the store's error as
+// its cause: when the store reports that, or when the lease could not be renewed for so
+// long that another run may have it by now. If a pause or cancel was requested, the slice
+// is asked to stop.
 func (s *slice) keepLease(ctx context.Context, claimed time.Time) (leased context.Context, release func()) {
 	leased, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

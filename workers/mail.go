@@ -28,7 +28,7 @@ type lister interface {
 	// list brings the list of what is to be fetched to its end, unless it returns a
 	// reason to stop.
 	list(ctx context.Context) result
-	// relist continues a list that goes on although all that it holds was dealt with.
+	// relist continues a list that has not ended although all that it holds is done.
 	// It reports whether there may be more to fetch.
 	relist(ctx context.Context) (more bool, r result)
 	// between does other work while no item can be fetched, and reports whether it
@@ -55,11 +55,8 @@ func (m *mailRun) open(ctx context.Context) result {
 	return result{}
 }
 
-func (m *mailRun) profile(ctx context.Context) (profile jobs.Profile, r result) {
-	err := m.call(nil, func(ctx context.Context) (err error) {
-		profile, err = m.box.Profile(ctx)
-		return err
-	})
+func (m *mailRun) profile(ctx context.Context) (jobs.Profile, result) {
+	profile, err := get(m.slice, nil, m.box.Profile)
 	if err != nil {
 		return profile, m.resultOfCall(ctx, fmt.Errorf("profile of %s: %w", m.job.Account, err))
 	}
@@ -83,13 +80,11 @@ func (m *mailRun) loadLabels(ctx context.Context) result {
 	if m.labels != nil {
 		return result{}
 	}
-	err := m.call(nil, func(ctx context.Context) (err error) {
-		m.labels, err = m.box.Labels(ctx)
-		return err
-	})
+	labels, err := get(m.slice, nil, m.box.Labels)
 	if err != nil {
 		return m.resultOfCall(ctx, fmt.Errorf("labels of %s: %w", m.job.Account, err))
 	}
+	m.labels = labels
 	return result{}
 }
 

@@ -72,44 +72,39 @@ func (m *mailRun) fetchNext(ctx context.Context, quit <-chan struct{}, item jobs
 
 // fetchRaw fetches a raw message and stores its bytes as they come in. The error is an
 // [*oversizeError] once there are too many.
-func (m *mailRun) fetchRaw(quit <-chan struct{}, id string) (got fetched, err error) {
-	err = m.call(quit, func(ctx context.Context) error {
+func (m *mailRun) fetchRaw(quit <-chan struct{}, id string) (fetched, error) {
+	return get(m.slice, quit, func(ctx context.Context) (fetched, error) {
 		w := m.opts.Blobs.Create(ctx)
 		defer w.Close()
 		in := &intake{to: w, most: m.job.Filter.MaxSize, bound: m.opts.MaxMessageBytes}
 		f, err := m.box.Fetch(ctx, id, in)
 		if err != nil {
-			return err
+			return fetched{}, err
 		}
 		if err := m.checkFilter(f, in.size); err != nil {
-			return err
+			return fetched{}, err
 		}
 		sum, err := w.Commit()
 		if err != nil {
-			return storeFailed(err)
+			return fetched{}, storeFailed(err)
 		}
 		message := m.rowOf(id, f)
 		message.Size, message.SHA256, message.ParseStatus = in.size, sum, jobs.Parsed
 		if message.Subject, err = m.parse(in.head); err != nil {
 			message.ParseStatus, message.ParseError = jobs.ParseFailed, clip(err.Error())
 		}
-		got = fetched{outcome: jobs.ItemStored, message: message}
-		return nil
+		return fetched{outcome: jobs.ItemStored, message: message}, nil
 	})
-	return got, err
 }
 
 // fetchMetadata fetches a message's metadata. Seen is how many bytes the message is
 // known to have, at least.
-func (m *mailRun) fetchMetadata(quit <-chan struct{}, id string, seen int64) (got fetched, err error) {
-	err = m.call(quit, func(ctx context.Context) error {
-		f, err := m.box.Metadata(ctx, id)
-		if err == nil {
-			got, err = m.metadataOf(f, seen)
-		}
-		return err
-	})
-	return got, err
+func (m *mailRun) fetchMetadata(quit <-chan struct{}, id string, seen int64) (fetched, error) {
+	f, err := get(m.slice, quit, func(ctx context.Context) (jobs.Fetched, error) { return m.box.Metadata(ctx, id) })
+	if err != nil {
+		return fetched{}, err
+	}
+	return m.metadataOf(f, seen)
 }
 
 // metadataOf is what is stored of a message without its body.

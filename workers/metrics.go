@@ -40,15 +40,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"lane"}),
 		messages: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_workers_messages_total",
-			Help: "Messages dealt with and committed, by outcome.",
+			Help: "Messages whose outcome was committed, by outcome.",
 		}, []string{"outcome"}),
 		requeued: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_workers_requeued_total",
-			Help: "Slices put back on the queue for quota, by the limit that refused them.",
+			Help: "Slices requeued to wait for quota, by the limit that refused them.",
 		}, []string{"limit"}),
 		inFlight: f.NewGauge(prometheus.GaugeOpts{
 			Name: "headroom_workers_fetches_in_flight",
-			Help: "Messages being fetched now, waiting for quota included.",
+			Help: "Messages being fetched now, including those that wait for quota.",
 		}),
 		bytes: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_workers_stored_bytes_total",
@@ -56,7 +56,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		parseTimeouts: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_workers_parse_timeouts_total",
-			Help: "Messages whose parser was given up for taking too long.",
+			Help: "Messages whose parser took too long and was abandoned.",
 		}),
 		panics: f.NewCounter(prometheus.CounterOpts{
 			Name: "headroom_workers_panics_total",
@@ -80,7 +80,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"pass"}),
 		troubles: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "headroom_workers_calendar_troubles_total",
-			Help: "Calendars that could not be read on, by the state that they were left in.",
+			Help: "Failed attempts to read a calendar, by the state that they left it in.",
 		}, []string{"state"}),
 	}
 }

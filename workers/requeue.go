@@ -24,7 +24,7 @@ const ledgerBackoff = 5 * time.Second
 type RequeueError struct {
 	Job   string        // the job's id
 	For   string        // the limit or the fault that it waits for
-	Until time.Time     // when it may go on
+	Until time.Time     // when it may continue
 	Delay time.Duration // from the decision to Until
 }
 

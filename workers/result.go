@@ -33,7 +33,7 @@ const (
 type result struct {
 	reason stopReason
 	label  string        // refused: the limit, as a metric label
-	why    string        // deferred, refused, broken: what the job waits for, for people
+	why    string        // deferred, refused, broken: what the job waits for, for operators
 	until  time.Time     // deferred, refused, broken: the moment that was named, if any
 	wait   time.Duration // refused: from the refusal to that moment
 	exact  bool          // refused: until is the end of a cooldown, not a guess at what others spend
@@ -151,8 +151,8 @@ func resultOf(err error, now time.Time) result {
 	case errors.Is(err, quota.ErrUnknownProject):
 		return failed(fmt.Errorf("%w; add it to google.projects in the settings: then it goes on by itself", err))
 	case errors.Is(err, quota.ErrUnavailable):
-		// Nothing is known about the quota, so there is none: a wait, however
-		// long the ledger does not answer, and never a failure of the job.
+		// Nothing is known about the quota, so none is spent: the job waits for as
+		// long as the ledger does not answer, and that is no failure of the job.
 		return result{reason: refused, label: ledgerLabel, why: err.Error(), wait: time.Second, until: now.Add(time.Second)}
 	case tooMany(err):
 		// Its pause in place was cut short, because the slice ends anyway.

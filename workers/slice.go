@@ -110,7 +110,7 @@ func (h *handler) runSlice(ctx context.Context, ref jobs.TaskRef) (string, error
 	defer s.listen()()
 	if s.ref.Epoch != ref.Epoch {
 		// The row was taken over from a run that died. This task's id belongs
-		// to the old epoch, so the work goes on under a task of the new one.
+		// to the old epoch, so the work continues under a task of the new one.
 		h.log.Info("take over a job", zap.String("job", job.ID), zap.Int64("epoch", s.ref.Epoch))
 		return s.conclude(ctx, result{reason: timeUp}, "taken-over")
 	}
@@ -168,7 +168,7 @@ func (s *slice) work(ctx context.Context) (r result) {
 	return work.run(ctx)
 }
 
-// logJob is what every line of the log says of the slice.
+// logJob returns the fields that every line of the log has about the slice.
 func (s *slice) logJob(more ...zap.Field) []zap.Field {
 	return append([]zap.Field{zap.String("job", s.job.ID)}, more...)
 }

@@ -529,8 +529,8 @@ func TestHintsNameHowTheJobIsStartedAgain(t *testing.T) {
 	}{
 		{"a backfill of a strange account", "stranger@example.com", jobs.MailBackfill, nil, 0, "; add it, then start the backfill again"},
 		{"a sync of a strange account", "stranger@example.com", jobs.MailSync, nil, 0, "; add it, then ask for the sync again with: headroom sync stranger@example.com"},
-		{"a backfill that gives up", ann, jobs.MailBackfill, broken, 20, ": broken; mend the cause, then start the backfill again"},
-		{"a sync that gives up", ann, jobs.MailSync, broken, 20, ": broken; mend the cause, then ask for the sync again with: headroom sync ann@example.com"},
+		{"a backfill that gives up", ann, jobs.MailBackfill, broken, 20, ": broken; fix the cause, then start the backfill again"},
+		{"a sync that gives up", ann, jobs.MailSync, broken, 20, ": broken; fix the cause, then ask for the sync again with: headroom sync ann@example.com"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newRig(t, &memMailbox{n: 5}, func(o *Options) { o.Google = shut{tt.open} })

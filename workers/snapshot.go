@@ -11,11 +11,11 @@ import (
 	"headroom/jobs"
 )
 
-// A mailbox is read as a whole in steps: all ids, and then the ids of each label,
-// since that tells the labels of five hundred messages for what a single get costs.
-// Only when both are complete is anything written to the messages' rows. A sync does
-// a step when nothing else is left for it to do, and each of its slices begins with
-// the history, so that is read meanwhile as ever.
+// A mailbox is read as a whole in steps: all ids, and then the ids of each label, since
+// that yields the labels of five hundred messages for the price of a single get. Nothing
+// is written to the messages' rows until both are complete. A sync does a step when
+// nothing else is left for it to do. Each of its slices begins with the history, which
+// is therefore read meanwhile as usual.
 
 // beginSnapshot begins to read the mailbox as a whole: what changes while it is read
 // comes after the history id that the profile names now.
@@ -99,18 +99,16 @@ func (y *syncRun) snapshotStep(ctx context.Context) (jobs.Snapshot, result) {
 	return c.Snapshot, result{}
 }
 
-// snapshotPage reads the next page and says where the snapshot is then. A page
-// whose token is dead makes its own listing start over; what was listed stays. A
-// label by which Google refuses to list is left out.
+// snapshotPage reads the next page and returns where the snapshot is then. If a page
+// token no longer works, its listing starts over; what was listed stays. A label by which
+// Google refuses to list is left out.
 func (y *syncRun) snapshotPage(ctx context.Context, snap jobs.Snapshot) (jobs.Snapshot, result) {
 	asked := "list " + snap.Label + " " + snap.Token
 	if y.askedBefore(asked) {
 		return snap, y.endlessTokens("listing")
 	}
-	var page jobs.Page
-	err := y.call(nil, func(ctx context.Context) (err error) {
-		page, err = y.box.ListAll(ctx, snap.Label, snap.Token)
-		return err
+	page, err := get(y.slice, nil, func(ctx context.Context) (jobs.Page, error) {
+		return y.box.ListAll(ctx, snap.Label, snap.Token)
 	})
 	label, next := snap.Label, snap
 	switch {
@@ -143,7 +141,7 @@ func (y *syncRun) snapshotPage(ctx context.Context, snap jobs.Snapshot) (jobs.Sn
 	return y.addSnapshot(ctx, label, page.IDs, next)
 }
 
-// nextLabel returns the label that comes after one in order, or that there is none.
+// nextLabel returns the phase and label that come after a label.
 func (y *syncRun) nextLabel(ctx context.Context, after string) (jobs.SnapshotPhase, string, result) {
 	if r := y.loadLabels(ctx); r.stops() {
 		return "", "", r

@@ -8,21 +8,21 @@ import (
 	"headroom/jobs"
 )
 
-// Store keeps jobs, what they have done and what they bring. Every method that
+// Store keeps jobs, their progress and their results. Every method that
 // takes a ref is fenced by it: it returns [jobs.ErrStale] and changes nothing
 // once the job has gone on. A Store is safe for concurrent use.
 type Store interface {
 	SyncStore
 
 	// Claim takes the lease of the job for a run of slice ref. It returns
-	// jobs.ErrStale when the slice is not the job's any more,
+	// jobs.ErrStale when the job has moved on,
 	// jobs.ErrSliceDone when it was completed before, and jobs.ErrHeld while
 	// another run holds the lease; with the latter two it may return the row
 	// as well. A lease that ran out is taken over under a higher epoch, which
 	// the returned row carries.
 	Claim(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error)
-	// Renew extends the lease to lease from now. The row that it returns says
-	// whether the job is wanted in another state.
+	// Renew extends the lease to lease from now. The row that it returns has the
+	// state that somebody wants the job in, if that is another.
 	Renew(ctx context.Context, ref jobs.TaskRef, lease time.Duration) (jobs.Job, error)
 
 	// SaveProfile pins the profile's history id, unless one is pinned, and
@@ -65,13 +65,13 @@ type Store interface {
 	// Charge notes units of quota that the slice has spent.
 	Charge(ctx context.Context, ref jobs.TaskRef, units int64) error
 
-	// EndSlice, Park and Finish give the lease back. They bring a job that is
-	// wanted in another state there, which the returned row tells: then no task
-	// carries it any more.
+	// EndSlice, Park and Finish give the lease back. If a pause or cancel was
+	// requested, they apply it, and the returned row has that state: then no task
+	// carries the job any more.
 
 	// EndSlice moves the job to its next slice.
 	EndSlice(ctx context.Context, ref jobs.TaskRef) (jobs.Job, error)
-	// Park puts the job aside until a moment; the slice stays the same.
+	// Park has the job wait until a moment; the slice stays the same.
 	Park(ctx context.Context, ref jobs.TaskRef, p jobs.Park) (jobs.Job, error)
 	// Finish ends the job, unless items of it are pending again when it should
 	// complete: then the slice ends.
@@ -87,7 +87,7 @@ type SyncStore interface {
 	// BeginSync notes that the history is about to be read, and returns where
 	// from.
 	BeginSync(ctx context.Context, ref jobs.TaskRef) (jobs.Cursor, error)
-	// ApplyHistory writes down a page of the history and moves the cursor
+	// ApplyHistory stores a page of the history and moves the cursor
 	// behind it, in one transaction.
 	ApplyHistory(ctx context.Context, ref jobs.TaskRef, page jobs.HistoryPage) (jobs.Job, error)
 	// EndSync notes that the history was read to its end, and lists what has
@@ -118,12 +118,12 @@ type SyncStore interface {
 // [Store] are. A calendar or list that they return may have a time before which it
 // is to be left alone.
 type CalendarStore interface {
-	// BeginCalendars says that a slice begins, and returns where the account's
-	// list of calendars stands.
+	// BeginCalendars notes that a slice begins, and returns the account's list of
+	// calendars.
 	BeginCalendars(ctx context.Context, ref jobs.TaskRef) (jobs.CalendarList, error)
-	// ApplyCalendarList writes down a page of the list.
+	// ApplyCalendarList stores a page of the list.
 	ApplyCalendarList(ctx context.Context, ref jobs.TaskRef, page jobs.CalendarListPage) (jobs.CalendarList, error)
-	// ExpireCalendarList says that the list's sync token was refused, and
+	// ExpireCalendarList notes that the list's sync token was refused, and
 	// RestartCalendarList that a page token leads nowhere.
 	ExpireCalendarList(ctx context.Context, ref jobs.TaskRef) (jobs.CalendarList, error)
 	RestartCalendarList(ctx context.Context, ref jobs.TaskRef) (jobs.CalendarList, error)
@@ -131,20 +131,19 @@ type CalendarStore interface {
 	// RoundCalendars lists the calendars that are left to be read now, those
 	// first that are read as a whole last.
 	RoundCalendars(ctx context.Context, ref jobs.TaskRef) ([]jobs.Calendar, error)
-	// ApplyEvents writes down a page of a calendar's events, with the place
-	// behind it, in one transaction.
+	// ApplyEvents stores a page of a calendar's events and moves the calendar's
+	// stream behind it, in one transaction.
 	ApplyEvents(ctx context.Context, ref jobs.TaskRef, calendar string, page jobs.EventPage) (jobs.Calendar, error)
-	// ExpireCalendar and RestartCalendar say the same of a calendar as of the
-	// list.
+	// ExpireCalendar and RestartCalendar do the same for a calendar.
 	ExpireCalendar(ctx context.Context, ref jobs.TaskRef, calendar, reason string) (jobs.Calendar, error)
 	RestartCalendar(ctx context.Context, ref jobs.TaskRef, calendar, reason string) (jobs.Calendar, error)
-	// MarkCalendar says why a calendar cannot be read.
+	// MarkCalendar notes why a calendar cannot be read.
 	MarkCalendar(ctx context.Context, ref jobs.TaskRef, calendar string, state jobs.CalendarState, reason string) (jobs.Calendar, error)
-	// EndCalendars says that nothing is left to be read now.
+	// EndCalendars notes that nothing is left to be read now.
 	EndCalendars(ctx context.Context, ref jobs.TaskRef) (jobs.CalendarList, error)
 }
 
-// WatchStore keeps what Google is to tell of. Its methods are fenced as those of
+// WatchStore keeps what Google is to notify us of. Its methods are fenced as those of
 // [Store] are.
 type WatchStore interface {
 	// WatchDue reports whether a watch is to be made or renewed now.

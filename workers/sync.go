@@ -121,11 +121,7 @@ func (y *syncRun) readHistory(ctx context.Context, cursor jobs.Cursor) (reason j
 		if token != "" && y.askedBefore(fmt.Sprintf("history %d %s", after, token)) {
 			return "", y.endlessTokens("history")
 		}
-		var page jobs.HistoryPage
-		err := y.call(nil, func(ctx context.Context) (err error) {
-			page, err = y.box.History(ctx, after, token)
-			return err
-		})
+		page, err := get(y.slice, nil, func(ctx context.Context) (jobs.HistoryPage, error) { return y.box.History(ctx, after, token) })
 		expired := classOf(err) == jobs.ClassCursor
 		switch {
 		case expired && token == "":

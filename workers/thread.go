@@ -93,10 +93,8 @@ func (p *pass) fetchThread(ctx context.Context, group []jobs.Item) {
 func (m *mailRun) thread(ctx context.Context, quit <-chan struct{}, id string) (map[string]jobs.Fetched, result) {
 	m.metrics.inFlight.Inc()
 	defer m.metrics.inFlight.Dec()
-	var all []jobs.Fetched
-	err := m.call(quit, func(ctx context.Context) (err error) {
-		all, err = m.box.Thread(ctx, id, m.job.Filter.Format)
-		return err
+	all, err := get(m.slice, quit, func(ctx context.Context) ([]jobs.Fetched, error) {
+		return m.box.Thread(ctx, id, m.job.Filter.Format)
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -84,11 +84,7 @@ func (y *syncRun) renewWatch(ctx context.Context) {
 		y.logWatch(k, err)
 		return
 	}
-	var until time.Time
-	err := y.call(nil, func(ctx context.Context) (err error) {
-		until, err = box.Watch(ctx, y.opts.Watching.Topic)
-		return err
-	})
+	until, err := get(y.slice, nil, func(ctx context.Context) (time.Time, error) { return box.Watch(ctx, y.opts.Watching.Topic) })
 	if err != nil {
 		y.renewalFailed(ctx, k, err)
 		return
