@@ -48,7 +48,7 @@ func newAccountAdd(g *globals) *cobra.Command {
 		}
 		email, err := jobs.ParseAddress(args[0])
 		if err != nil {
-			return &usageError{err}
+			return usage(err)
 		}
 		a, err := c.AddAccount(ctx, email, project, *as)
 		if err != nil {

@@ -40,40 +40,28 @@ func ending(ctx context.Context, cmd *cobra.Command, err, printed error) (code i
 			err = errors.Join(err, unprinted)
 		}
 	}
-	code = exitCode(err)
+	if err != nil {
+		code, text = cmp.Or(exitOf[control.KindOf(err)], exitFailed), oneLine(err)
+	}
 	stopped := cmd != nil && cmd.Annotations["until-stopped"] != "" && !errors.Is(err, context.Canceled)
 	if code == exitFailed && printed == nil && ctx.Err() != nil && !stopped {
 		code = exitInterrupted // the interrupt is the cause of any failure
 		if errors.Is(err, context.Canceled) {
-			err = errors.New("interrupted before the end")
+			text = "interrupted before the end"
 		}
 	}
-	if err != nil {
-		text = oneLine(err)
-	}
 	return code, text
-}
-
-// exitCode is the exit code of an error, apart from interrupts.
-func exitCode(err error) int {
-	if err == nil {
-		return exitDone
-	}
-	if _, usage := errors.AsType[*usageError](err); usage {
-		return exitUsage
-	}
-	return cmp.Or(exitOf[control.KindOf(err)], exitFailed)
 }
 
 // exitOf are the exit codes of kinds of errors; all other kinds are exitFailed.
 var exitOf = map[control.Kind]int{control.Refused: exitUsage, control.Unknown: exitUsage, control.Settings: exitUsage}
 
-// usageError is an error of usage or settings.
-type usageError struct{ error }
+// usage marks an error as one of wrong usage.
+func usage(err error) error { return &control.Error{Kind: control.Refused, Err: err} }
 
-func (e *usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+func usagef(format string, args ...any) error {
+	return control.Errorf(control.Refused, format, args...)
+}
 
 // bare is the error of a file without the name of the file: stdout has none.
 func bare(err error) error {

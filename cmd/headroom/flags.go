@@ -99,7 +99,7 @@ func (f *filterFlags) filter() (filter jobs.Filter, err error) {
 		filter.MaxSize = int64(size)
 	}
 	if err := filter.Validate(); err != nil {
-		return jobs.Filter{}, &usageError{err}
+		return jobs.Filter{}, usage(err)
 	}
 	return filter.Normal(), nil
 }
@@ -157,7 +157,7 @@ func addFailureFlags(cmd *cobra.Command) *failureFlags {
 func (f *failureFlags) filter() (jobs.FailureFilter, error) {
 	filter := jobs.FailureFilter{Class: jobs.Class(f.class), Reason: f.reason, IDs: f.ids}
 	if err := filter.Validate(); err != nil {
-		return jobs.FailureFilter{}, &usageError{err}
+		return jobs.FailureFilter{}, usage(err)
 	}
 	return filter, nil
 }

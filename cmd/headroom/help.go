@@ -61,7 +61,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil {
-				return &usageError{err}
+				return usage(err)
 			}
 			if len(rest) > 0 {
 				if err := subcommandOnly(cmd, rest); err != nil {

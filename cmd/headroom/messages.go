@@ -35,7 +35,7 @@ func (f *messageFlags) filter() (filter jobs.MessageFilter, err error) {
 		return filter, err
 	}
 	if err := filter.Validate(); err != nil {
-		return filter, &usageError{err}
+		return filter, usage(err)
 	}
 	return filter, nil
 }

@@ -216,12 +216,12 @@ func showDiff(cmd *cobra.Command, g *globals, older, newer string) error {
 	b, errB := price.Load(newer)
 	for _, err := range []error{errA, errB} {
 		if err != nil {
-			return &usageError{err}
+			return usage(err)
 		}
 	}
 	differences, err := a.Diff(b)
 	if err != nil {
-		return &usageError{err}
+		return usage(err)
 	}
 	table := term.Table[price.Difference]{
 		Columns: []string{"WHAT", "NAME", "FORMAT", older, newer},

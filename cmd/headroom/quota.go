@@ -133,7 +133,7 @@ func newQuotaSet(g *globals) *cobra.Command {
 		for i, text := range append(args[1:], unset...) {
 			e, err := control.ParseQuotaEdit(text, i >= len(args)-1)
 			if err != nil {
-				return &usageError{err}
+				return usage(err)
 			}
 			r.Edits = append(r.Edits, e)
 		}

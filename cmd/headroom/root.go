@@ -68,7 +68,7 @@ func newRoot(out io.Writer) *cobra.Command {
 	root.AddCommand(lab.Commands(lab.Root{
 		JSON:     func() bool { return g.json },
 		Log:      func(cmd *cobra.Command) (*zap.Logger, error) { _, log, err := g.setUp(cmd); return log, err },
-		Usage:    func(err error) error { return &usageError{err} },
+		Usage:    usage,
 		Args:     arguments,
 		Progress: progressText, Doing: doing,
 		UntilStopped: untilStopped,
@@ -102,7 +102,7 @@ func (g *globals) load() (config.Config, error) {
 	})
 	g.cfg, g.from = cfg, from
 	if err != nil {
-		return cfg, &usageError{err}
+		return cfg, usage(err)
 	}
 	return cfg, nil
 }
@@ -115,7 +115,7 @@ func (g *globals) setUp(cmd *cobra.Command) (config.Config, *zap.Logger, error) 
 	}
 	log, err := app.NewLog(cfg.Log, cmd.ErrOrStderr())
 	if err != nil {
-		return config.Config{}, nil, &usageError{err}
+		return config.Config{}, nil, usage(err)
 	}
 	return cfg, log, nil
 }

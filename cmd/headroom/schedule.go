@@ -119,7 +119,7 @@ func newScheduleNext(g *globals) *cobra.Command {
 		var schedule jobs.Schedule
 		if len(args) > 0 {
 			if schedule, err = jobs.ParseSchedule(args[0]); err != nil {
-				return &usageError{err}
+				return usage(err)
 			}
 		}
 		if schedule == "" && account == "" {
@@ -179,7 +179,7 @@ func steerSchedules[T any](g *globals, verb string, do func(*control.Control, co
 	cmd := show(g, verb+" SCHEDULE [--account ADDRESS | --tenant NAME]", cobra.ExactArgs(1), func(ctx context.Context, c *control.Control, args []string) (v T, err error) {
 		schedule, err := jobs.ParseSchedule(args[0])
 		if err != nil {
-			return v, &usageError{err}
+			return v, usage(err)
 		}
 		return do(c, ctx, schedule, *scope)
 	}, text(line))
