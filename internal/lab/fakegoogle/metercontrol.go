@@ -33,11 +33,7 @@ func (s *Server) Meter() meter.Report {
 
 // CalendarMeter returns the account of every call of Calendar so far. It is part
 // of [Server.Meter] too.
-func (s *Server) CalendarMeter() meter.CalendarReport {
-	r := meter.CalendarReport{Prices: meter.CalendarPrices, Calendars: s.calendarCalls.All()}
-	r.Users, r.Projects = s.calendarMeter.Reports()
-	return r
-}
+func (s *Server) CalendarMeter() meter.CalendarReport { return s.calendarMeter.CalendarReport() }
 
 // Limits returns the limits in force.
 func (s *Server) Limits() meter.Limits { return s.meter.Limits() }

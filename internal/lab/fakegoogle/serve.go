@@ -30,16 +30,23 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A visit is a call that was admitted; it is in flight until release.
-type visit struct {
-	call  meter.Call
-	meter *meter.Meter
+// An asked is a request understood: what the meter needs to know of it, and what
+// its API makes of the verdict.
+type asked struct {
+	call   meter.Call
+	meter  *meter.Meter
+	refuse func(v meter.Verdict, sayWindow bool) *wire.Error
 	// answer makes the true answer.
-	answer func(quirk fault.Quirk) wire.Reply
+	answer func(fault.Quirk) wire.Reply
 	// delivery returns the whole messages, with their raw sizes, that go out with the
-	// true answer.
+	// true answer; nil where none do.
 	delivery func() map[string]int
-	fault    *fault.Fault // that applies to it; nil if none does
+}
+
+// A visit is a call that was admitted; it is in flight until done.
+type visit struct {
+	asked
+	fault *fault.Fault // that applies to it; nil if none does
 	// done ends the call's time in flight, once, and notes the status of its answer,
 	// unless that is 0. It comes before the answer: a client that has read it has
 	// made room.
@@ -54,109 +61,115 @@ func (s *Server) admit(r *http.Request) (visit, *wire.Reply) {
 		answer := wire.RenderError(r, e)
 		return visit{}, &answer
 	}
+	understand := s.askGmail
 	if calendar.Serves(r) {
-		return s.admitCalendar(r)
+		understand = s.askCalendar
 	}
-	op, ok := gmail.Route(r)
-	if !ok {
-		s.unrouted.Add(1)
-		s.log.Debug("call of an unknown method", zap.String("http_method", r.Method), zap.String("path", r.URL.Path))
-		return refuse(wire.NewError(http.StatusNotFound, "global", "notFound", "Not Found"))
+	a, bad := understand(r)
+	if bad != nil {
+		return refuse(bad)
 	}
-	box := s.principal(r, op.UserID)
-	if box == nil {
-		s.unauthenticated.Add(1)
-		return refuse(wire.InvalidCredentials())
-	}
-	c := meter.Call{
-		Project: project(r), User: wire.AddressKey(box.Email()), Method: op.Method, Format: op.Format, Id: op.Item(),
-		QuotaUser: r.URL.Query().Get("quotaUser") != "" || r.Header.Get("X-Goog-Quota-User") != "",
-	}
-	v := s.arrive(s.meter, c)
-	if v.Refused != "" {
-		e := gmail.Refuse(v, s.opts.Prices, s.oneInThree())
-		s.meter.Answered(v.Number, e.Code)
-		return refuse(e)
-	}
-	admitted := s.admitted(r, s.meter, c, v, func(quirk fault.Quirk) wire.Reply { return op.Answer(r, box, quirk) })
-	admitted.delivery = func() map[string]int { return op.Delivery(box) }
-	return admitted, nil
-}
-
-// arrive lets a meter decide about a call.
-func (s *Server) arrive(m *meter.Meter, c meter.Call) meter.Verdict {
-	v := m.Arrive(c)
+	c := a.call
+	v := a.meter.Arrive(c)
 	s.log.Debug("call", zap.String("method", c.Method), zap.String("user", c.User), zap.String("project", c.Project),
 		zap.String("account", c.Account), zap.String("calendar", c.Calendar), zap.String("refused", string(v.Refused)))
-	return v
-}
-
-// admitted is a call that a meter let through. What no code foresaw costs the call
-// an answer of 500 and nothing more.
-func (s *Server) admitted(r *http.Request, m *meter.Meter, c meter.Call, v meter.Verdict, answer func(fault.Quirk) wire.Reply) visit {
-	admitted := visit{
-		call: c, meter: m, delivery: func() map[string]int { return nil },
-		answer: func(quirk fault.Quirk) (a wire.Reply) {
-			defer func() {
-				if p := recover(); p != nil {
-					s.log.Error("serve a call", zap.String("method", c.Method), zap.String("id", c.Id), zap.String("calendar", c.Calendar), zap.Any("panic", p), zap.Stack("stack"))
-					a = wire.RenderError(r, wire.NewError(http.StatusInternalServerError, "global", "backendError", fmt.Sprintf("The fake broke on %s %q", c.Method, c.Id)))
-				}
-			}()
-			return answer(quirk)
-		},
-		done: func(status int) {
-			if status != 0 {
-				m.Answered(v.Number, status)
-			}
-			v.Release()
-		},
+	if v.Refused != "" {
+		e := a.refuse(v, s.oneInThree())
+		a.meter.Answered(v.Number, e.Code)
+		return refuse(e)
 	}
+	admitted := visit{asked: a, done: func(status int) {
+		if status != 0 {
+			a.meter.Answered(v.Number, status)
+		}
+		v.Release()
+	}}
 	if fault, ok := s.faults.Match(c); ok {
 		admitted.fault = &fault
 	}
-	return admitted
+	return admitted, nil
+}
+
+// askGmail understands a request of Gmail.
+func (s *Server) askGmail(r *http.Request) (asked, *wire.Error) {
+	op, ok := gmail.Route(r)
+	if !ok {
+		return asked{}, s.unknownMethod(r)
+	}
+	box := s.principal(r, op.UserID)
+	if box == nil {
+		return asked{}, s.unknownCaller()
+	}
+	return asked{
+		call: meter.Call{
+			Project: project(r), User: wire.AddressKey(box.Email()), Method: op.Method, Format: op.Format, ID: op.Item(),
+			QuotaUser: quotaUser(r) != "",
+		},
+		meter: s.meter,
+		refuse: func(v meter.Verdict, sayWindow bool) *wire.Error {
+			return gmail.Refuse(v, s.opts.Prices, sayWindow)
+		},
+		answer:   func(quirk fault.Quirk) wire.Reply { return op.Answer(r, box, quirk) },
+		delivery: func() map[string]int { return op.Delivery(box) },
+	}, nil
 }
 
 // largestQuotaUser is how long a quotaUser may be, in characters.
 const largestQuotaUser = 40
 
-// admitCalendar is admit for the Calendar API.
-func (s *Server) admitCalendar(r *http.Request) (visit, *wire.Reply) {
-	refuse := func(e *wire.Error) (visit, *wire.Reply) {
-		answer := wire.RenderError(r, e)
-		return visit{}, &answer
-	}
+// askCalendar understands a request of Calendar, which charges the quotaUser, or the
+// service account of the token, or the account.
+func (s *Server) askCalendar(r *http.Request) (asked, *wire.Error) {
 	op, ok := calendar.Route(r)
 	if !ok {
-		s.unrouted.Add(1)
-		s.log.Debug("call of an unknown method", zap.String("http_method", r.Method), zap.String("path", r.URL.Path))
-		return refuse(wire.NewError(http.StatusNotFound, "global", "notFound", "Not Found"))
+		return asked{}, s.unknownMethod(r)
 	}
 	box := s.principal(r, op.Calendar)
 	if box == nil {
-		s.unauthenticated.Add(1)
-		return refuse(wire.InvalidCredentials())
+		return asked{}, s.unknownCaller()
 	}
-	quotaUser := cmp.Or(r.URL.Query().Get("quotaUser"), r.Header.Get("X-Goog-Quota-User"))
-	if len([]rune(quotaUser)) > largestQuotaUser {
-		return refuse(wire.BadRequest(fmt.Sprintf("Invalid quotaUser: it has more than %d characters", largestQuotaUser))) // unverified
+	charged := quotaUser(r)
+	if len([]rune(charged)) > largestQuotaUser {
+		return asked{}, wire.BadRequest(fmt.Sprintf("Invalid quotaUser: it has more than %d characters", largestQuotaUser)) // unverified
 	}
-	account := wire.AddressKey(box.Email())
-	c := meter.Call{
-		Project: project(r), Account: account, Method: op.Method, Id: op.Event, QuotaUser: quotaUser != "",
-		User: cmp.Or(quotaUser, s.tokens.serviceAccount(bearerOf(r)), account),
-	}
-	d := s.account(box)
-	c.Calendar = d.CalendarName(op.Calendar)
-	v := s.arrive(s.calendarMeter, c)
-	s.calendarCalls.Note(c, v.Refused != "")
-	if v.Refused != "" {
-		e := calendar.Refuse(v, s.oneInThree())
-		s.calendarMeter.Answered(v.Number, e.Code)
-		return refuse(e)
-	}
-	return s.admitted(r, s.calendarMeter, c, v, func(quirk fault.Quirk) wire.Reply { return op.Answer(r, d, quirk) }), nil
+	email, account := wire.AddressKey(box.Email()), s.account(box)
+	return asked{
+		call: meter.Call{
+			Project: project(r), Account: email, Calendar: account.CalendarName(op.Calendar), Method: op.Method, ID: op.Event,
+			QuotaUser: charged != "", User: cmp.Or(charged, s.tokens.serviceAccount(bearerOf(r)), email),
+		},
+		meter: s.calendarMeter, refuse: calendar.Refuse,
+		answer:   func(quirk fault.Quirk) wire.Reply { return op.Answer(r, account, quirk) },
+		delivery: func() map[string]int { return nil },
+	}, nil
+}
+
+func (s *Server) unknownMethod(r *http.Request) *wire.Error {
+	s.unrouted.Add(1)
+	s.log.Debug("call of an unknown method", zap.String("http_method", r.Method), zap.String("path", r.URL.Path))
+	return wire.NewError(http.StatusNotFound, "global", "notFound", "Not Found")
+}
+
+func (s *Server) unknownCaller() *wire.Error {
+	s.unauthenticated.Add(1)
+	return wire.InvalidCredentials()
+}
+
+// quotaUser is the user that a request wants to be charged; "" where it names none.
+func quotaUser(r *http.Request) string {
+	return cmp.Or(r.URL.Query().Get("quotaUser"), r.Header.Get("X-Goog-Quota-User"))
+}
+
+// answer makes the true answer to a visit. What no code foresaw costs the call an
+// answer of 500 and nothing more.
+func (s *Server) answer(r *http.Request, v visit, quirk fault.Quirk) (a wire.Reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("serve a call", zap.String("method", v.call.Method), zap.String("id", v.call.ID), zap.String("calendar", v.call.Calendar), zap.Any("panic", p), zap.Stack("stack"))
+			a = wire.RenderError(r, wire.NewError(http.StatusInternalServerError, "global", "backendError", fmt.Sprintf("The fake broke on %s %q", v.call.Method, v.call.ID)))
+		}
+	}()
+	return v.answer(quirk)
 }
 
 // finish answers a call that was admitted, or does what its fault says. The error
@@ -171,12 +184,12 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo f
 		if wait := v.fault.Wait(); wait > 0 {
 			v.meter.AskToWait(v.call.User, wait)
 		}
-		if v.fault.Apply(s.life, w, r, v.done, func() wire.Reply { return v.answer(quirk) }) {
+		if v.fault.Apply(s.life, w, r, v.done, func() wire.Reply { return s.answer(r, v, quirk) }) {
 			return undo, nil
 		}
 	}
 	wire.Pause(s.life, s.opts.Latency, r.Context().Done())
-	answer := v.answer(quirk)
+	answer := s.answer(r, v, quirk)
 	if answer.Status == http.StatusOK {
 		if sizes := v.delivery(); sizes != nil {
 			undo = v.meter.Delivered(v.call, sizes)

@@ -83,7 +83,6 @@ type Server struct {
 	tokens *tokenTable
 
 	calendarMeter *meter.Meter
-	calendarCalls meter.CalendarCounter
 	channels      *calendar.Channels
 
 	mu        sync.RWMutex

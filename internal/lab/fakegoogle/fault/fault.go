@@ -140,7 +140,7 @@ func count(conditions ...bool) int {
 func (f Fault) fits(c meter.Call) bool {
 	fits := func(want, have string) bool { return want == "" || want == have }
 	return fits(wire.AddressKey(f.User), c.Owner()) && fits(f.Project, c.Project) && fits(f.Method, c.Method) &&
-		fits(f.ID, c.Id) && fits(f.Calendar, c.Calendar)
+		fits(f.ID, c.ID) && fits(f.Calendar, c.Calendar)
 }
 
 // during reports whether the fault is in force so long after it was added.

@@ -32,7 +32,7 @@ type logEntry struct {
 
 // add returns the number of the arrival.
 func (l *arrivalLog) add(c Call, e logEntry) int {
-	e.id = c.Id
+	e.id = c.ID
 	e.project, e.user, e.method, e.format = l.intern(c.Project), l.intern(c.User), l.intern(c.Method), l.intern(c.Format)
 	e.account, e.calendar = l.intern(c.Account), l.intern(c.Calendar)
 	if l.next%logPiece == 0 {

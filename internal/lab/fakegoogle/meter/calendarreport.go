@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 
 	"headroom/internal/lab/fakegoogle/wire"
 )
@@ -54,24 +53,16 @@ func (r CalendarReport) OverLimit() int {
 	return Report{Users: r.Users, Projects: r.Projects}.OverLimit()
 }
 
-// CalendarCounter counts by calendar. The zero value is ready.
-type CalendarCounter struct {
-	mu   sync.Mutex
-	byID map[[2]string]*CalendarCalls
-}
+// calendarCounts counts calls by account and calendar. The meter's lock guards it.
+type calendarCounts map[[2]string]*CalendarCalls
 
-// Note counts a call.
-func (c *CalendarCounter) Note(of Call, refused bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c calendarCounts) note(of Call, refused bool) {
 	key := [2]string{of.Account, of.Calendar}
-	if c.byID == nil {
-		c.byID = map[[2]string]*CalendarCalls{}
+	n := c[key]
+	if n == nil {
+		n = &CalendarCalls{Account: of.Account, Calendar: of.Calendar, CallsByMethod: map[string]int64{}}
+		c[key] = n
 	}
-	if c.byID[key] == nil {
-		c.byID[key] = &CalendarCalls{Account: of.Account, Calendar: of.Calendar, CallsByMethod: map[string]int64{}}
-	}
-	n := c.byID[key]
 	n.Calls++
 	n.CallsByMethod[of.Method]++
 	if refused {
@@ -79,18 +70,19 @@ func (c *CalendarCounter) Note(of Call, refused bool) {
 	}
 }
 
-// All returns the counts, sorted by account and calendar.
-func (c *CalendarCounter) All() []CalendarCalls {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]CalendarCalls, 0, len(c.byID))
-	for _, n := range c.byID {
+// CalendarReport returns the account of a meter of Calendar so far.
+func (m *Meter) CalendarReport() CalendarReport {
+	r := CalendarReport{Prices: CalendarPrices, Calendars: []CalendarCalls{}}
+	r.Users, r.Projects = m.Reports()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range m.calendars {
 		copied := *n
 		copied.CallsByMethod = maps.Clone(n.CallsByMethod)
-		all = append(all, copied)
+		r.Calendars = append(r.Calendars, copied)
 	}
-	slices.SortFunc(all, func(a, b CalendarCalls) int {
+	slices.SortFunc(r.Calendars, func(a, b CalendarCalls) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Calendar, b.Calendar))
 	})
-	return all
+	return r
 }

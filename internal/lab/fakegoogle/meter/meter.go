@@ -44,6 +44,8 @@ type Meter struct {
 	projects map[string]*account
 	boxes    map[string]*boxLoad
 	log      arrivalLog
+	// calendars counts the calls of Calendar.
+	calendars calendarCounts
 }
 
 // userKey names what Google meters: one user within one Cloud project.
@@ -70,15 +72,15 @@ type boxLoad struct {
 	bytes    int64 // since dayStart
 	total    int64
 	fetched  map[string]bool
-	// toldUntil is the moment before which the user was told not to call. It is kept
-	// only where calling earlier has a price.
-	toldUntil time.Duration
+	// waitUntil is the moment before which an answer asked the user not to call. It
+	// is kept only where calling earlier has a price.
+	waitUntil time.Duration
 }
 
 // A Call is what the meter needs to know of a request.
 type Call struct {
 	Project, User      string
-	Method, Format, Id string
+	Method, Format, ID string
 	QuotaUser          bool
 	// Of a call of Calendar: the account that is asked about, which may be another
 	// than the user who is charged, and the calendar.
@@ -105,11 +107,12 @@ func New(set Settings) (*Meter, error) {
 		return nil, err
 	}
 	m := &Meter{
-		Set:      set,
-		start:    time.Now(),
-		users:    map[userKey]*account{},
-		projects: map[string]*account{},
-		boxes:    map[string]*boxLoad{},
+		Set:       set,
+		start:     time.Now(),
+		users:     map[userKey]*account{},
+		projects:  map[string]*account{},
+		boxes:     map[string]*boxLoad{},
+		calendars: calendarCounts{},
 	}
 	m.clock = func() time.Duration { return time.Since(m.start) }
 	return m, nil
@@ -140,6 +143,9 @@ func (m *Meter) Arrive(c Call) Verdict {
 	if c.QuotaUser {
 		user.use.quotaUserCalls++
 	}
+	if c.Account != "" {
+		m.calendars.note(c, v.Refused != "")
+	}
 	if v.Refused == "" {
 		box.inFlight++
 		v.Release = sync.OnceFunc(func() {
@@ -159,9 +165,9 @@ func (m *Meter) judge(now time.Duration, units int64, user, project *account, bo
 	}
 	at := m.start.Add
 	switch {
-	case now < box.toldUntil:
-		box.toldUntil += m.Set.PushBack
-		return Verdict{Refused: RefusedEarly, RetryAt: at(box.toldUntil)}
+	case now < box.waitUntil:
+		box.waitUntil += m.Set.PushBack
+		return Verdict{Refused: RefusedEarly, RetryAt: at(box.waitUntil)}
 	case box.inFlight >= m.Set.InFlightLimit:
 		return Verdict{Refused: RefusedConcurrency}
 	case !user.enforced.fits(now, units):
@@ -178,7 +184,7 @@ func (m *Meter) judge(now time.Duration, units int64, user, project *account, bo
 // tell notes that the user was told not to call before a moment.
 func (b *boxLoad) tell(set Settings, until time.Duration) {
 	if set.PushBack > 0 {
-		b.toldUntil = max(b.toldUntil, until)
+		b.waitUntil = max(b.waitUntil, until)
 	}
 }
 

@@ -149,11 +149,11 @@ func TestBytesOfTheDay(t *testing.T) {
 	m := newTimedMeter(t, Settings{Algorithm: Sliding})
 	m.Set.BytesPerDay = 1000
 	m.now = time.Hour
-	c := Call{Project: "p", User: "u", Method: "gmail.users.messages.get", Format: "raw", Id: "1"}
+	c := Call{Project: "p", User: "u", Method: "gmail.users.messages.get", Format: "raw", ID: "1"}
 	m.Arrive(c).Release()
-	m.Delivered(c, map[string]int{c.Id: 600})
+	m.Delivered(c, map[string]int{c.ID: 600})
 	m.Arrive(c).Release()
-	m.Delivered(c, map[string]int{c.Id: 600})
+	m.Delivered(c, map[string]int{c.ID: 600})
 	v := m.Arrive(c)
 	if want := m.start.Add(25 * time.Hour); v.Refused != RefusedBytes || !v.RetryAt.Equal(want) {
 		t.Errorf("third call = %+v, want %s until %s", v, RefusedBytes, want)
@@ -216,6 +216,6 @@ func BenchmarkArrive(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		m.Arrive(Call{Project: "p", User: "u", Method: "gmail.users.messages.get", Format: "raw", Id: "1900000000000001"}).Release()
+		m.Arrive(Call{Project: "p", User: "u", Method: "gmail.users.messages.get", Format: "raw", ID: "1900000000000001"}).Release()
 	}
 }
