@@ -51,16 +51,6 @@ func (s ScheduleScope) String() string {
 	return "all accounts"
 }
 
-// A ScheduleOutcome is how the work stands that a schedule asks for.
-type ScheduleOutcome struct {
-	Schedule Schedule
-	Account  string
-	State    string
-	Live     bool
-	Ended    time.Time // zero: it has not
-	Error    string
-}
-
 // A Slot is what the store keeps of a schedule and an account. A slot is a moment
 // that the schedule's specification names; a run comes some time after it, as the
 // account's place in the spread says.

@@ -156,32 +156,14 @@ func (w scheduleWork) result(s scheduler.ScheduleStatus) (result, problem string
 	if s.Schedule == jobs.ScheduleReconcile {
 		of = []jobs.Schedule{jobs.ScheduleMail, jobs.ScheduleCalendar}
 	}
-	worst := -1
+	var work []jobs.ScheduleOutcome
 	for _, schedule := range of {
-		o, ok := w[schedule][s.Account.Email]
-		if !ok {
-			continue
-		}
-		if !o.Live && o.Ended.Before(s.Slot.RanAt) && s.Schedule != jobs.ScheduleWatches {
-			o.State, o.Error = string(jobs.SlotAsked), "" // what stands there is of an earlier run
-		}
-		if rank := slices.Index(bestFirst, o.State); rank > worst {
-			worst, result, problem = rank, o.State, o.Error
+		if o, ok := w[schedule][s.Account.Email]; ok {
+			work = append(work, o)
 		}
 	}
-	if worst < 0 {
-		return string(jobs.SlotAsked), ""
-	}
-	if result == string(jobs.Completed) {
-		problem = ""
-	}
-	return result, problem
-}
-
-// bestFirst orders what work may have come to, so that of two the worse is told.
-var bestFirst = []string{
-	string(jobs.Completed), "renewed", string(jobs.CompletedWithFailures), "due", string(jobs.SlotAsked), string(jobs.Queued), string(jobs.Running),
-	string(jobs.Waiting), string(jobs.Paused), string(jobs.Cancelled), string(jobs.Blocked), "lapsed", "failing", string(jobs.Failed),
+	last := jobs.LastRun(s.Schedule, work, s.Slot.RanAt)
+	return string(last.State), last.Error
 }
 
 // TimingFunc says when schedules run, by the settings.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -124,3 +125,105 @@ const (
 	stubUnwanted        // in spam or trash, or deleted
 	stubWanted          // its body has yet to come
 )
+
+// SaveLabels records the labels that a mailbox has now, in place of those before.
+func (s *Store) SaveLabels(ctx context.Context, ref jobs.TaskRef, labels []jobs.Label) error {
+	_, err := s.owned(ctx, inLine, ref, "save labels", func(ctx context.Context, x *tx, r *row) error {
+		before, err := labelNames(ctx, x, r.Account)
+		if err != nil {
+			return err
+		}
+		now := map[string]string{}
+		for _, l := range labels {
+			now[l.ID] = clean(l.Name)
+		}
+		if maps.Equal(before, now) {
+			return nil
+		}
+		if _, err := x.ExecContext(ctx, "DELETE FROM labels WHERE account = ?", r.Account); err != nil {
+			return err
+		}
+		for id, name := range now {
+			if _, err := x.ExecContext(ctx, "INSERT INTO labels (account, id, name) VALUES (?, ?, ?)", r.Account, id, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// Labels returns the names of a mailbox's labels by their ids, as the last backfill
+// or sync read them.
+func (s *Store) Labels(ctx context.Context, account string) (map[string]string, error) {
+	names, err := labelNames(ctx, s.reader, normal(account))
+	if err != nil {
+		return nil, fmt.Errorf("labels of %s: %w", account, err)
+	}
+	return names, nil
+}
+
+func labelNames(ctx context.Context, q querier, account string) (map[string]string, error) {
+	rows, err := q.QueryContext(ctx, "SELECT id, name FROM labels WHERE account = ?", account)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names := map[string]string{}
+	for rows.Next() {
+		var id, name string
+		if err := rows.Scan(&id, &name); err != nil {
+			return nil, err
+		}
+		names[id] = name
+	}
+	return names, rows.Err()
+}
+
+// nameLabels gives messages of an account the names of their labels. A message of
+// which no label's name is known gets none.
+func (s *Store) nameLabels(ctx context.Context, account string, messages []jobs.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	names, err := s.Labels(ctx, account)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	for i := range messages {
+		m := &messages[i]
+		for _, id := range m.Labels {
+			m.LabelNames = append(m.LabelNames, names[id])
+		}
+	}
+	return nil
+}
+
+const upsertAttachment = `INSERT INTO attachments (account, message, part, filename, mime_type, size, sha256)
+	VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account, message, part) DO UPDATE SET filename = excluded.filename,
+		mime_type = excluded.mime_type, size = excluded.size, sha256 = excluded.sha256`
+
+// SaveAttachment records an attachment of a message whose content is stored. It is
+// recorded before the message is, so that whoever has to get the message again
+// need not get the attachment.
+func (s *Store) SaveAttachment(ctx context.Context, ref jobs.TaskRef, message string, a jobs.Attachment) error {
+	if err := jobs.CheckSum(a.SHA256); err != nil {
+		return fmt.Errorf("save attachment %s of message %q: %w", a.Part, message, err)
+	}
+	_, err := s.owned(ctx, inLine, ref, "save an attachment", func(ctx context.Context, x *tx, r *row) error {
+		_, err := x.ExecContext(ctx, upsertAttachment, r.Account, message, a.Part, clean(a.Filename), clean(a.MimeType), a.Size, a.SHA256)
+		return err
+	})
+	return err
+}
+
+// Attachments lists the stored attachments of a message by their parts.
+func (s *Store) Attachments(ctx context.Context, account, message string) ([]jobs.Attachment, error) {
+	found, err := list(ctx, s, func(scan func(...any) error, a *jobs.Attachment) error {
+		return scan(&a.Part, &a.Filename, &a.MimeType, &a.Size, &a.SHA256)
+	}, "SELECT part, filename, mime_type, size, sha256 FROM attachments WHERE account = ? AND message = ? ORDER BY part", normal(account), message)
+	if err != nil {
+		return nil, fmt.Errorf("attachments of message %q of %s: %w", message, account, err)
+	}
+	return found, nil
+}

@@ -8,13 +8,17 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/pressly/goose/v3"
 	"go.uber.org/zap"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"headroom/jobs"
 )
 
 const (
@@ -135,3 +139,57 @@ func explain(path string, err error) error {
 	}
 	return fmt.Errorf("migrate store %s: %w", path, err)
 }
+
+// place returns the absolute path of the database, and refuses one that can never
+// work.
+func place(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("no path for the store's database")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("store path %q: %w", path, err)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return "", fmt.Errorf("store path %s is a folder; name a file in it, for instance %s",
+			path, filepath.Join(path, "headroom.db"))
+	}
+	return path, nil
+}
+
+// makeDatabase makes an empty file that only its owner may read, of which SQLite
+// makes a database, with side files of the same mode. It never opens a file that
+// exists: to close it again would end SQLite's locks on it.
+func makeDatabase(path string) error {
+	const private fs.FileMode = 0o600
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, private)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(private), f.Close()) // the umask may have taken away more
+}
+
+// noRoom makes an error that says that a disk is full a [jobs.ErrNoRoom] that names
+// the folder. Others it returns as they are.
+func noRoom(folder string, err error) error {
+	if err == nil || errors.Is(err, jobs.ErrNoRoom) || !full(err) {
+		return err
+	}
+	return fmt.Errorf("%w: make room in %s: %w", jobs.ErrNoRoom, folder, err)
+}
+
+// full reports whether an error says that a disk, or what its owner may have of it,
+// is used up. SQLite has a code of its own for its file of shared memory.
+func full(err error) bool {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return true
+	}
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_FULL || e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE)
+}
+
+// noRoom is the function of this name for the database's folder.
+func (w *writer) noRoom(err error) error { return noRoom(filepath.Dir(w.path), err) }

@@ -119,3 +119,35 @@ func (x *tx) revisePauses(ctx context.Context) error {
 	_, err := x.ExecContext(ctx, "UPDATE schedule_revision SET pauses = pauses + 1")
 	return err
 }
+
+// ScheduleOutcomes returns how the work stands that schedules ask for, of one account
+// or, if it is empty, of all. There is none of [jobs.ScheduleReconcile], whose work
+// is that of the two syncs.
+func (s *Store) ScheduleOutcomes(ctx context.Context, account string) (all []jobs.ScheduleOutcome, err error) {
+	account = normal(account)
+	err = s.read(ctx, func(x *tx) error {
+		syncs, err := rows(ctx, x, func(scan func(...any) error, o *jobs.ScheduleOutcome) error {
+			var j jobs.Job
+			err := scan(&j.Kind, &j.Account, &j.State, millis{&j.FinishedAt}, &j.LastError)
+			*o = jobs.OutcomeOfSync(j)
+			return err
+		}, `SELECT kind, account, state, finished_at, last_error FROM jobs
+			WHERE kind IN (?, ?) AND (? = '' OR account = ?)`, jobs.MailSync, jobs.CalendarSync, account, account)
+		if err != nil {
+			return err
+		}
+		watches, err := rows(ctx, x, func(scan func(...any) error, o *jobs.ScheduleOutcome) error {
+			var w jobs.AccountWatches
+			err := scan(&w.Account, &w.Failures, &w.Lapsed, millis{&w.RenewAt}, millis{&w.RenewedAt}, &w.LastError)
+			*o = w.Outcome(x.moment())
+			return err
+		}, `SELECT account, MAX(failures), SUM(CASE WHEN state = ? THEN 1 ELSE 0 END), MIN(renew_at), MAX(renewed_at), MAX(last_error)
+			FROM watches WHERE (? = '' OR account = ?) GROUP BY account`, jobs.WatchLapsed, account, account)
+		all = append(syncs, watches...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what schedules came to: %w", err)
+	}
+	return all, nil
+}
