@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
@@ -71,17 +70,13 @@ func NewSyncs(o SyncOptions) (*Syncs, error) {
 	}
 	o.Tick = cmp.Or(o.Tick, time.Second)
 	o.Log = o.Log.Named("syncs")
-	f := promauto.With(o.Registerer)
+	f := service.NewMetrics(o.Registerer)
 	return &Syncs{
 		opts: o,
-		started: f.NewCounter(prometheus.CounterOpts{
-			Name: "headroom_scheduler_syncs_started_total",
-			Help: "Syncs of mailboxes and calendars started because they were due, or asked for while another ran.",
-		}),
-		failed: f.NewCounter(prometheus.CounterOpts{
-			Name: "headroom_scheduler_sync_errors_total",
-			Help: "Failed checks for due syncs.",
-		}),
+		started: f.Counter("headroom_scheduler_syncs_started_total",
+			"Syncs of mailboxes and calendars started because they were due, or asked for while another ran."),
+		failed: f.Counter("headroom_scheduler_sync_errors_total",
+			"Failed checks for due syncs."),
 	}, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"go.uber.org/zap"
 
 	"headroom/internal/service"
@@ -50,21 +49,15 @@ func NewWatches(o WatchOptions) (*Watches, error) {
 	}
 	o.Tick = cmp.Or(o.Tick, 5*time.Second)
 	o.Log = o.Log.Named("watches")
-	f := promauto.With(o.Registerer)
+	f := service.NewMetrics(o.Registerer)
 	w := &Watches{
 		opts: o,
-		watches: f.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "headroom_scheduler_watches",
-			Help: "Watches at Google, by kind and state.",
-		}, []string{"kind", "state"}),
-		lapsed: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_scheduler_watches_lapsed_total",
-			Help: "Watches that ended before they were renewed, by kind.",
-		}, []string{"kind"}),
-		failed: f.NewCounter(prometheus.CounterOpts{
-			Name: "headroom_scheduler_watch_errors_total",
-			Help: "Failed checks for lapsed watches.",
-		}),
+		watches: f.GaugeBy("headroom_scheduler_watches",
+			"Watches at Google, by kind and state.", "kind", "state"),
+		lapsed: f.CounterBy("headroom_scheduler_watches_lapsed_total",
+			"Watches that ended before they were renewed, by kind.", "kind"),
+		failed: f.Counter("headroom_scheduler_watch_errors_total",
+			"Failed checks for lapsed watches."),
 	}
 	for _, kind := range jobs.WatchKinds {
 		w.lapsed.WithLabelValues(string(kind)) // so that the first shows as an increase

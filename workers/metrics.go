@@ -2,7 +2,8 @@ package workers
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"headroom/internal/service"
 )
 
 type metrics struct {
@@ -23,64 +24,35 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	f := promauto.With(reg)
+	f := service.NewMetrics(reg)
 	return &metrics{
-		renewals: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_workers_watch_renewals_total",
-			Help: "Attempts to make or renew a watch at Google, by kind and outcome.",
-		}, []string{"kind", "outcome"}),
-		slices: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_workers_slices_total",
-			Help: "Slices run, by lane and by how they ended.",
-		}, []string{"lane", "outcome"}),
-		sliceSeconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "headroom_workers_slice_seconds",
-			Help:    "How long slices ran, by lane.",
-			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 7.5, 10, 30, 60},
-		}, []string{"lane"}),
-		messages: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_workers_messages_total",
-			Help: "Messages whose outcome was committed, by outcome.",
-		}, []string{"outcome"}),
-		requeued: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_workers_requeued_total",
-			Help: "Slices requeued to wait for quota, by the limit that refused them.",
-		}, []string{"limit"}),
-		inFlight: f.NewGauge(prometheus.GaugeOpts{
-			Name: "headroom_workers_fetches_in_flight",
-			Help: "Messages being fetched now, including those that wait for quota.",
-		}),
-		bytes: f.NewCounter(prometheus.CounterOpts{
-			Name: "headroom_workers_stored_bytes_total",
-			Help: "Bytes of raw messages stored and committed.",
-		}),
-		parseTimeouts: f.NewCounter(prometheus.CounterOpts{
-			Name: "headroom_workers_parse_timeouts_total",
-			Help: "Messages whose parser took too long and was abandoned.",
-		}),
-		panics: f.NewCounter(prometheus.CounterOpts{
-			Name: "headroom_workers_panics_total",
-			Help: "Panics recovered in slices.",
-		}),
-		changes: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_workers_history_changes_total",
-			Help: "Changes that live sync read in the histories of mailboxes, by kind.",
-		}, []string{"kind"}),
-		reconciled: f.NewCounter(prometheus.CounterOpts{
-			Name: "headroom_workers_reconciliations_total",
-			Help: "Mailboxes read as a whole.",
-		}),
-		events: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_workers_calendar_events_total",
-			Help: "Events that calendar sync read and committed, live or cancelled.",
-		}, []string{"status"}),
-		passes: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_workers_calendar_passes_total",
-			Help: "Calendars read to the end, by what was read of them.",
-		}, []string{"pass"}),
-		troubles: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "headroom_workers_calendar_troubles_total",
-			Help: "Failed attempts to read a calendar, by the state that they left it in.",
-		}, []string{"state"}),
+		renewals: f.CounterBy("headroom_workers_watch_renewals_total",
+			"Attempts to make or renew a watch at Google, by kind and outcome.", "kind", "outcome"),
+		slices: f.CounterBy("headroom_workers_slices_total",
+			"Slices run, by lane and by how they ended.", "lane", "outcome"),
+		sliceSeconds: f.HistogramBy("headroom_workers_slice_seconds",
+			"How long slices ran, by lane.", []float64{.05, .1, .25, .5, 1, 2.5, 5, 7.5, 10, 30, 60}, "lane"),
+		messages: f.CounterBy("headroom_workers_messages_total",
+			"Messages whose outcome was committed, by outcome.", "outcome"),
+		requeued: f.CounterBy("headroom_workers_requeued_total",
+			"Slices requeued to wait for quota, by the limit that refused them.", "limit"),
+		inFlight: f.Gauge("headroom_workers_fetches_in_flight",
+			"Messages being fetched now, including those that wait for quota."),
+		bytes: f.Counter("headroom_workers_stored_bytes_total",
+			"Bytes of raw messages stored and committed."),
+		parseTimeouts: f.Counter("headroom_workers_parse_timeouts_total",
+			"Messages whose parser took too long and was abandoned."),
+		panics: f.Counter("headroom_workers_panics_total",
+			"Panics recovered in slices."),
+		changes: f.CounterBy("headroom_workers_history_changes_total",
+			"Changes that live sync read in the histories of mailboxes, by kind.", "kind"),
+		reconciled: f.Counter("headroom_workers_reconciliations_total",
+			"Mailboxes read as a whole."),
+		events: f.CounterBy("headroom_workers_calendar_events_total",
+			"Events that calendar sync read and committed, live or cancelled.", "status"),
+		passes: f.CounterBy("headroom_workers_calendar_passes_total",
+			"Calendars read to the end, by what was read of them.", "pass"),
+		troubles: f.CounterBy("headroom_workers_calendar_troubles_total",
+			"Failed attempts to read a calendar, by the state that they left it in.", "state"),
 	}
 }

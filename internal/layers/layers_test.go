@@ -56,7 +56,7 @@ var may = map[string][]string{
 	fake + "/meter":           {fake + "/discovery", fake + "/wire"}, // how addresses are compared
 	fake + "/page":            {fake + "/fault", fake + "/wire"},     // quirks of pages; errors
 	fake + "/wire":            nil,
-	"internal/google":         {"internal/lenient", "jobs", "quota"},
+	"internal/google":         {"internal/lenient", "internal/service", "jobs", "quota"},
 	"internal/layers":         nil,
 	"internal/lenient":        nil,
 	"internal/lab/localredis": nil,
