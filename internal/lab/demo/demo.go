@@ -46,11 +46,11 @@ type Options struct {
 	Verbose bool   // log what the parts log, from info up
 	Log     *zap.Logger
 
-	// Watch is told how things stand, some times a second, by one goroutine.
+	// Watch is called with the state of the run, some times a second, by one goroutine.
 	Watch func(Snapshot)
 }
 
-// Snapshot is how things stand.
+// Snapshot is the state of a run.
 type Snapshot struct {
 	Jobs   []jobs.Job // in the order of the accounts
 	People traffic.Figures
@@ -184,7 +184,7 @@ func (d *demo) watch(ctx context.Context, ids []string) (err error) {
 	return nil
 }
 
-// tell tells whoever watches how things stand.
+// tell calls Watch.
 func (d *demo) tell() {
 	if d.opts.Watch != nil {
 		d.opts.Watch(Snapshot{Jobs: d.jobs, People: d.users.Figures(), Pages: "http://" + d.process.Addr().String(), Folder: d.rig.Folder})

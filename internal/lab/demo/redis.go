@@ -46,8 +46,8 @@ func startRedis(url, run string) (*redisServer, error) {
 	return &redisServer{url: url, prefix: prefix, clean: clean, stop: func() {}}, nil
 }
 
-// CheckRedisURL says what is wrong with the form of a Redis' URL. Whether a Redis
-// answers there is not asked.
+// CheckRedisURL reports what is wrong with the form of a Redis' URL. It does not
+// connect.
 func CheckRedisURL(url string) error {
 	if _, err := redis.ParseURL(url); err != nil {
 		return errNoRedisURL

@@ -15,7 +15,7 @@ import (
 	"headroom/quota/price"
 )
 
-// Summary is what a demo came to. Google is the fake; what it says is by its own
+// Summary is the outcome of a demo. Google is the fake; its figures come from its own
 // meter and exact log.
 type Summary struct {
 	Messages    int   `json:"messages"`
@@ -37,7 +37,7 @@ type Summary struct {
 
 	// BackfillUtilization is backfill units over ceiling minus interactive units,
 	// per account from its first slice to its end, the least of them. Nil: no
-	// account had work for a whole window, so that nothing can be said.
+	// account had work for a whole window, so that it is unknown.
 	BackfillUtilization *float64 `json:"backfill_utilization"`
 
 	Prices  string  `json:"prices"`
@@ -56,7 +56,7 @@ const (
 	AimUtilization = 0.90 // of the backfill, at least
 )
 
-// Slow says which aims were missed, nothing when none was.
+// Slow returns the aims that were missed.
 func (s Summary) Slow() []string {
 	var missed []string
 	if s.InteractiveWaitP99MS > AimWaitP99MS {
@@ -68,7 +68,7 @@ func (s Summary) Slow() []string {
 	return missed
 }
 
-// Broken says which promise the run broke, or "". It is about what the run did,
+// Broken returns the promise that the run broke, or "". It is about what the run did,
 // not about how fast the machine is: see [Summary.Slow].
 func (s Summary) Broken() string {
 	switch {

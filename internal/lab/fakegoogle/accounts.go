@@ -132,11 +132,11 @@ func (s *Server) ExpireListTokens(email string, always bool) {
 	s.account(s.AddMailbox(email)).ExpireListTokens(always)
 }
 
-// SetNotifyProfile changes how channels tell of what happens from now on.
+// SetNotifyProfile changes how channels notify from now on.
 func (s *Server) SetNotifyProfile(h calendar.NotifyProfile) error { return s.channels.SetProfile(h) }
 
-// CloseChannels lets every channel lapse without a word, as expiry does.
+// CloseChannels lets every channel end without a notification, as expiry does.
 func (s *Server) CloseChannels() { s.channels.Lapse() }
 
-// Notifications says which channels are open and what they were told.
+// Notifications lists the open channels and counts their notifications.
 func (s *Server) Notifications() calendar.NotifyReport { return s.channels.Report() }

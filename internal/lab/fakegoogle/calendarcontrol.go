@@ -87,7 +87,7 @@ func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.account(box) // there is a primary calendar, even if nobody asked for it yet
+	s.account(box) // makes the primary calendar, if it was not used yet
 	answer := calendar.AccountState{Account: box.Email(), Calendars: []calendar.State{}}
 	for _, c := range s.Calendars(box.Email()) {
 		if only := q.Get("calendar"); only == "" || c.IsNamed(only) {
@@ -97,7 +97,7 @@ func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, http.StatusOK, answer)
 }
 
-// postNotifications changes how channels tell of what happens.
+// postNotifications changes how channels notify.
 func (s *Server) postNotifications(w http.ResponseWriter, r *http.Request) {
 	var change struct {
 		calendar.NotifyProfile

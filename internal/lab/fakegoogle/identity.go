@@ -86,8 +86,7 @@ type publicKey struct {
 	Exponent  string `json:"e"`
 }
 
-// serveIdentity is what an OpenID provider tells of itself: where its keys are,
-// and the keys.
+// serveIdentity serves an OpenID provider's discovery document and its keys.
 func (s *Server) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	s.identityCalls.Add(1)
 	issuer := "http://" + r.Host
@@ -108,5 +107,5 @@ func (s *Server) serveIdentity(w http.ResponseWriter, r *http.Request) {
 	}}})
 }
 
-// IdentityCalls counts how often somebody asked for the keys or where they are.
+// IdentityCalls counts the requests for the discovery document and for the keys.
 func (s *Server) IdentityCalls() int64 { return s.identityCalls.Load() }

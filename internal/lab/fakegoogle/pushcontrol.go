@@ -58,7 +58,7 @@ func (s *Server) postPush(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, http.StatusOK, s.pushState())
 }
 
-// SetPush says where notices go from now on.
+// SetPush sets where notices go from now on.
 func (s *Server) SetPush(p gmail.Push) error { return s.publisher.Set(p) }
 
 // Pushed counts the notices so far.

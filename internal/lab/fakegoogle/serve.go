@@ -54,8 +54,7 @@ type visit struct {
 }
 
 // admit finds out what a request asks for and lets the meter decide. The reply
-// is what to answer at once where nobody serves it; otherwise whoever got the
-// visit must finish it.
+// answers a call that is not served; otherwise the caller must finish the visit.
 func (s *Server) admit(r *http.Request) (visit, *wire.Reply) {
 	refuse := func(e *wire.Error) (visit, *wire.Reply) {
 		answer := wire.RenderError(r, e)
@@ -172,8 +171,8 @@ func (s *Server) answer(r *http.Request, v visit, quirk fault.Quirk) (a wire.Rep
 	return v.answer(quirk)
 }
 
-// finish answers a call that was admitted, or does what its fault says. The error
-// says that the client did not get all of the answer; undo then takes back that
+// finish answers a call that was admitted, or applies its fault. An error means that
+// the client did not get all of the answer; undo then takes back that
 // it was counted as delivered.
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo func(), err error) {
 	defer v.done(0)
@@ -202,9 +201,8 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request, v visit) (undo f
 	return undo, quirk.Send(s.life, w, r, answer)
 }
 
-// principal returns the mailbox of whoever is calling: the token's, or without
-// one that of the address in the path, or the first. It returns nil for a token
-// that means nobody.
+// principal returns the mailbox of the caller: that of the token; without a token,
+// that of the address in the path, or the first. It returns nil for an unknown token.
 func (s *Server) principal(r *http.Request, userID string) *gmail.Mailbox {
 	authorization := r.Header.Get("Authorization")
 	if authorization == "" {

@@ -165,7 +165,7 @@ func (o Options) meter(prices *meter.PriceList, userLimit, projectLimit int64) m
 }
 
 // Close lets go of calls that a fault or jitter holds. Later calls are answered,
-// but nothing waits any more, and channels tell of nothing. It may be called more
+// but nothing waits any more, and channels send no notifications. It may be called more
 // than once.
 func (s *Server) Close() {
 	s.end()
@@ -182,7 +182,7 @@ func (s *Server) jitter() time.Duration {
 	return min(time.Duration(float64(s.opts.Jitter)*math.Exp(s.rand.NormFloat64())), MaxJitter)
 }
 
-// oneInThree is how often Google says when its window began.
+// oneInThree is how often Google names the start of its window.
 func (s *Server) oneInThree() bool {
 	s.randMu.Lock()
 	defer s.randMu.Unlock()

@@ -1,6 +1,6 @@
 // Package localredis starts redis-server processes of its own on free ports of
-// the loopback interface, for benchmarks and tests. Nothing of them is kept
-// unless the caller says where.
+// the loopback interface, for benchmarks and tests. Their data is removed
+// with them.
 package localredis
 
 import (

@@ -28,13 +28,12 @@ const Project = "main"
 // cleanupBound is how long each part may take to stop.
 const cleanupBound = 10 * time.Second
 
-// Options say what an installation is made of. The zero value is an empty Gmail of
-// today's prices.
+// Options configures a [Rig]. The zero value is an empty Gmail with today's prices.
 type Options struct {
 	Fake fakegoogle.Options
 	// Fill makes the fake's accounts, before anybody can reach it.
 	Fill func(*fakegoogle.Server) error
-	// Redis is the URL of a Redis that is there; empty: a redis-server of the rig's own.
+	// Redis is the URL of a running Redis; empty: a redis-server of the rig's own.
 	Redis string
 	// Folder is where store and bodies are; empty: one of the rig's own, which Stop removes.
 	Folder string
@@ -49,7 +48,7 @@ type Options struct {
 type Rig struct {
 	Fake   *fakegoogle.Server
 	URL    string             // of the fake
-	Redis  *localredis.Server // nil where the Redis was there before
+	Redis  *localredis.Server // nil where the Redis was running before
 	Folder string
 	Config config.Config // complete
 

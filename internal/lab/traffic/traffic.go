@@ -23,7 +23,7 @@ import (
 // callBound is how long one call may take.
 const callBound = 30 * time.Second
 
-// Options say where calls go and who counts them. All are required.
+// Options configures a [Traffic]. All fields are required.
 type Options struct {
 	URL     string // of the fake Google
 	Project string

@@ -23,7 +23,7 @@ type Account struct {
 	channels  *Channels
 }
 
-// A tokenState says which tokens of a list are taken.
+// A tokenState decides which tokens of a list are accepted.
 type tokenState struct {
 	syncs   uint32      // generation of sync tokens; older ones are 410
 	pages   page.Tokens // others than its are 400
@@ -31,7 +31,7 @@ type tokenState struct {
 }
 
 // A Calendar is one calendar of an account. It is safe for concurrent use, also
-// while the server serves it, and tells its channels of every change.
+// while the server serves it, and notifies its channels of every change.
 type Calendar struct {
 	account *Account
 	id      string

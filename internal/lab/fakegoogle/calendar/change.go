@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrNoEvent says that a calendar has no event of an id.
+// ErrNoEvent reports that a calendar has no event of an id.
 var ErrNoEvent = errors.New("no such event")
 
 // Add puts an event into the calendar and returns it as it is stored. What it
@@ -156,7 +156,7 @@ func (c *Calendar) cancel(id string) error {
 // each of which becomes a stub of its own.
 func (c *Calendar) Delete(id string) error { return c.deleteSeries(id, true) }
 
-// DeleteSeries is Delete, but only the series itself is told of: its exceptions
+// DeleteSeries is Delete, but only the series itself shows as changed: its exceptions
 // go without a word.
 func (c *Calendar) DeleteSeries(id string) error { return c.deleteSeries(id, false) }
 

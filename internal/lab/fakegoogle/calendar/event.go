@@ -79,7 +79,7 @@ type EventAttendee struct {
 	Comment        string `json:"comment,omitempty"`
 }
 
-// EventReminders say when an event is announced.
+// EventReminders are when an event is announced.
 type EventReminders struct {
 	UseDefault bool            `json:"useDefault"`
 	Overrides  []EventReminder `json:"overrides,omitempty"`

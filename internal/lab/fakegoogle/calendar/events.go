@@ -158,7 +158,7 @@ func (c *Calendar) listEvents(q page.Request) (any, *wire.Error) {
 	return answer, nil
 }
 
-// head fills in what an answer says of the calendar itself.
+// head fills in the fields of an answer that describe the calendar itself.
 func (c *Calendar) head(l *eventList, zone *time.Location) {
 	if l.Items == nil {
 		l.Items = []Event{}
@@ -203,7 +203,7 @@ func (c *Calendar) choose(query eventQuery) []placed[Event] {
 	return all
 }
 
-// shown is what a query is told of a stored event: nothing, itself, what is left
+// shown is what a query returns of a stored event: nothing, itself, what is left
 // of it, or the occurrences of its series.
 func (c *Calendar) shown(e *storedEvent, query eventQuery) []Event {
 	if e.updated.Before(query.updatedMin) || !query.about(&e.Event) {

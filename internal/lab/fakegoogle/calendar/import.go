@@ -124,7 +124,7 @@ func (i *importer) put(e Event) error {
 	return nil
 }
 
-// exception adds an occurrence of a series that is not as the series says. Its
+// exception adds an occurrence that differs from its series. The
 // series need not be in the file.
 func (i *importer) exception(component *ical.Component) error {
 	e, err := i.read(component)
@@ -154,7 +154,7 @@ func (i *importer) exception(component *ical.Component) error {
 	return i.put(e)
 }
 
-// read takes over what an event says of itself.
+// read takes over the properties of an event.
 func (i *importer) read(component *ical.Component) (Event, error) {
 	p := component.Props
 	text := func(name string) string {

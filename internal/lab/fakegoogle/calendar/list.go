@@ -49,8 +49,8 @@ func (c *Calendar) entry() calendarEntry {
 	return e
 }
 
-// role is what the list says of the account's access; of a calendar that only
-// fails when it is asked for, that nothing is wrong.
+// role is the account's access in the list; a calendar that fails only when it is
+// called looks in order there.
 func (c *Calendar) role() string {
 	if c.access == AccessMissing || c.access == AccessDenied {
 		return AccessReader

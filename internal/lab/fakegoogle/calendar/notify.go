@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// NotifyProfile are how channels tell of changes. The zero value tells each once
-// and at once. All times are real.
+// A NotifyProfile is how channels notify of changes. With the zero value each change
+// is notified once and at once. All times are real.
 type NotifyProfile struct {
-	Drop      bool `json:"drop,omitempty"`       // nothing is told
-	Duplicate bool `json:"duplicate,omitempty"`  // everything is told twice, with the same number
-	DelayMS   int  `json:"delay_ms,omitempty"`   // before anything is told
+	Drop      bool `json:"drop,omitempty"`       // no notification is sent
+	Duplicate bool `json:"duplicate,omitempty"`  // each notification is sent twice, with the same number
+	DelayMS   int  `json:"delay_ms,omitempty"`   // before a notification is sent
 	LifeMS    int  `json:"life_ms,omitempty"`    // the longest a channel lasts; seven days if zero
-	KeepQuiet bool `json:"keep_quiet,omitempty"` // the message of state sync alone is told
+	KeepQuiet bool `json:"keep_quiet,omitempty"` // only the first notification, of state sync, is sent
 }
 
-// A NotifyReport says what was told. GET /_fake/notifications returns it.
+// A NotifyReport counts notifications. GET /_fake/notifications returns it.
 type NotifyReport struct {
 	Profile  NotifyProfile `json:"habits"`
 	Channels []ChannelInfo `json:"channels"` // that are open
@@ -58,8 +58,8 @@ type notification struct {
 	due     time.Time
 }
 
-// Channels are those open and what they have to tell. Its goroutines run only
-// while there is something.
+// Channels are the open channels and the notifications that they have to send. Its
+// goroutines run only while there are some.
 type Channels struct {
 	client *http.Client
 	ctx    context.Context // ends when the server closes
@@ -85,7 +85,7 @@ func NewChannels() *Channels {
 	}
 }
 
-// open adds a channel and tells it that it is in step; false where its id is taken.
+// open adds a channel and sends its first notification; false where its id is taken.
 func (n *Channels) open(c *channel) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -115,7 +115,7 @@ func (n *Channels) forgetExpired() {
 	n.opened = slices.DeleteFunc(n.opened, func(c *channel) bool { return !now.Before(c.expires) })
 }
 
-// changed tells every channel of a calendar, or of a list of calendars.
+// changed notifies every channel of a calendar, or of a list of calendars.
 func (n *Channels) changed(account, calendar string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -250,7 +250,7 @@ func (n *Channels) Stop() {
 	n.group.Wait()
 }
 
-// SetProfile changes how channels tell of what happens from now on.
+// SetProfile changes how channels notify from now on.
 func (n *Channels) SetProfile(h NotifyProfile) error {
 	if h.DelayMS < 0 || h.LifeMS < 0 {
 		return errors.New("set habits of channels: numbers may not be negative")
@@ -268,7 +268,7 @@ func (n *Channels) Lapse() {
 	n.opened = nil
 }
 
-// Report says which channels are open and what they were told.
+// Report lists the open channels and counts their notifications.
 func (n *Channels) Report() NotifyReport {
 	n.mu.Lock()
 	defer n.mu.Unlock()

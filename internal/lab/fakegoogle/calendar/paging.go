@@ -81,7 +81,7 @@ func numbered[T any](items []T) []placed[T] {
 }
 
 // pageOf cuts the page out of a whole list in order, with the token of the next
-// one. last says that nothing follows, so that a sync token may.
+// one. last reports that nothing follows, so that the page ends with a sync token.
 func pageOf[T any](p *page.Pager, all []placed[T]) (items []T, next string, last bool) {
 	start, _ := slices.BinarySearchFunc(all, p.After, func(i placed[T], after page.Place) int {
 		if order(i.Place, after) <= 0 {

@@ -40,7 +40,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(e))
 }
 
-// SetZone changes the zone of the calendar. A name that is none of IANA's, as
+// SetZone changes the zone of the calendar. A name that IANA does not have, as
 // clients have set some, goes with the clocks of UTC.
 func (c *Calendar) SetZone(name string) {
 	zone, err := time.LoadLocation(name)

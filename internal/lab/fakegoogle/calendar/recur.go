@@ -219,7 +219,7 @@ func (c *Calendar) within(e *Event, min, max time.Time) bool {
 	return (min.IsZero() || end.After(min)) && (max.IsZero() || start.Before(max))
 }
 
-// shownOccurrences is what a query that asks for single events is told of a
+// shownOccurrences is what a query that asks for single events returns of a
 // series: its occurrences, but those that an exception stands for.
 func (c *Calendar) shownOccurrences(master *storedEvent, query eventQuery) []Event {
 	if master.cancelled() && !query.showDeleted {

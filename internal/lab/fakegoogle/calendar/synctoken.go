@@ -8,7 +8,7 @@ import (
 	"headroom/internal/lab/fakegoogle/wire"
 )
 
-// A syncToken says which state of a list its owner knows, and by which question.
+// A syncToken names the state of a list that its owner knows, and the question.
 type syncToken struct {
 	list       uint64 // whose list
 	generation uint32
@@ -51,7 +51,7 @@ func forbidParams(q page.Request, names ...string) *wire.Error {
 	return nil
 }
 
-// forbidFalse refuses that what a sync token must tell of is left out.
+// forbidFalse refuses parameters that would leave out what a sync needs.
 func forbidFalse(q page.Request, names ...string) *wire.Error {
 	for _, name := range names {
 		if q.Has(name) && (q.Get(name) == "false" || q.Get(name) == "0") {

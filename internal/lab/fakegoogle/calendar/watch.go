@@ -28,7 +28,7 @@ type channelResource struct {
 }
 
 // A channel is where changes of a calendar, or of the list of an account, are
-// told of.
+// notified.
 type channel struct {
 	id, token, address      string
 	resourceID, resourceURI string
@@ -38,8 +38,8 @@ type channel struct {
 	number                  int64 // of the message sent last; the lock of channels guards it
 }
 
-// tell tells the channels of a calendar, or with nil those of the list, that
-// something changed. The caller holds the lock.
+// tell notifies the channels of a calendar, or with nil those of the list, of a
+// change. The caller holds the lock.
 func (d *Account) tell(c *Calendar) {
 	if d.channels == nil {
 		return

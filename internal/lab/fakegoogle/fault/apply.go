@@ -31,8 +31,7 @@ func errorPage(status int) []byte {
 // errorTitles are Google's where they differ from those of the protocol.
 var errorTitles = map[int]string{http.StatusBadGateway: "Server Error", http.StatusInternalServerError: "Server Error"}
 
-// Apply does what the fault says, and reports whether the call is thereby
-// over. done ends the call's time in flight and notes the status of its answer,
+// Apply applies the fault to a call, and reports whether the call is then over. done ends the call's time in flight and notes the status of its answer,
 // unless that is 0; truth makes the true answer.
 func (f Fault) Apply(life context.Context, w http.ResponseWriter, r *http.Request, done func(status int), truth func() wire.Reply) bool {
 	wire.Pause(life, time.Duration(f.DelayMS)*time.Millisecond, r.Context().Done())
@@ -46,7 +45,7 @@ func (f Fault) Apply(life context.Context, w http.ResponseWriter, r *http.Reques
 		Reset(w)
 	case f.Truncate:
 		a := truth()
-		if a.Stream == nil { // half can be told only of what has a length
+		if a.Stream == nil { // only what has a length has a half
 			a.Compress(r)
 		}
 		done(a.Status)

@@ -53,7 +53,7 @@ type Fault struct {
 	Headers map[string]string `json:"headers,omitempty"`
 	Bare    bool              `json:"bare,omitempty"` // the envelope of older answers, without status and details
 	// RetryAfterMS is how far ahead the moment lies that the answer names; a negative
-	// one has passed. Where it stands says RetryAs: in the message, which is then
+	// one has passed. RetryAs chooses where it stands: in the message, which is then
 	// "User-rate limit exceeded.  Retry after ..." unless Message is set; or in the
 	// header Retry-After, as seconds or as a date.
 	RetryAfterMS int    `json:"retry_after_ms,omitempty"`

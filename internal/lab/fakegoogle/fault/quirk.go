@@ -51,7 +51,7 @@ const (
 	NextSame  = "same"  // the token that was asked with: this page again
 	NextFirst = "first" // one of the first page, always the same
 	NextFresh = "fresh" // one of the first page, each time another
-	NextDead  = "dead"  // one that nobody takes
+	NextDead  = "dead"  // one that is always refused
 	NextNone  = "none"  // none, whatever follows
 )
 

@@ -10,8 +10,8 @@ import (
 	"headroom/internal/lab/fakegoogle/wire"
 )
 
-// errLength says that a body was not as long as its header told.
-var errLength = errors.New("the length told is not that of the body")
+// errLength reports that a body was not as long as its header said.
+var errLength = errors.New("the body is not as long as its header says")
 
 // Send sends an answer at the pace, and with the length, that the quirk asks for.
 func (quirk Quirk) Send(life context.Context, w http.ResponseWriter, r *http.Request, a wire.Reply) error {

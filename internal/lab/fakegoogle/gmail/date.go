@@ -7,7 +7,7 @@ import (
 )
 
 // zoneOffsets are the zones that RFC 5322 has names for. By its rule every other
-// name, single letters too, says nothing of the offset and stands for UTC.
+// name, single letters too, gives no offset and stands for UTC.
 var zoneOffsets = map[string]string{
 	"EDT": "-0400", "EST": "-0500",
 	"CDT": "-0500", "CST": "-0600",

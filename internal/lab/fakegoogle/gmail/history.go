@@ -9,7 +9,7 @@ import (
 	"headroom/internal/lab/fakegoogle/wire"
 )
 
-// The kinds of change that history.list tells of.
+// The kinds of change in history.list.
 const (
 	messageAdded   = "messageAdded"
 	messageDeleted = "messageDeleted"

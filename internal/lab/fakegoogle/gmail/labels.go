@@ -31,7 +31,7 @@ type labelList struct {
 }
 
 // listLabels serves gmail.users.labels.list. A label that a message has and
-// that is none of the system's is a user's label, with its id for a name.
+// that is not one of the system's is a user's label, whose name is its id.
 func (m *Mailbox) listLabels() (any, *wire.Error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

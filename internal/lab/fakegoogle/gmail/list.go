@@ -37,9 +37,8 @@ type messageList struct {
 	ResultSizeEstimate *int         `json:"resultSizeEstimate,omitempty"`
 }
 
-// sizeEstimate is what a listing with more pages says of its size. Google's
-// figure is famously this one whatever the mailbox holds, so nobody should lean
-// on it.
+// sizeEstimate is the estimated size of a listing with more pages. Google returns
+// this figure whatever the mailbox holds, so clients should not rely on it.
 const sizeEstimate = 201
 
 // A listing is what the parameters of messages.list and threads.list choose.

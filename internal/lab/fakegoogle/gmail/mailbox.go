@@ -32,7 +32,7 @@ type Mailbox struct {
 	deleted  map[string]bool // labels that their owner has deleted
 	profile  Profile
 
-	watch     *watch // nil: nobody watches
+	watch     *watch // nil: not watched
 	publisher *Publisher
 
 	tokens       page.Tokens
@@ -145,7 +145,7 @@ func (m *Mailbox) dateOf(head header) int64 {
 	return date
 }
 
-// headerDate is what the Date header says, if that can be read and lies within
+// headerDate is the moment of the Date header, if it can be read and lies within
 // 1970 to 2100.
 func headerDate(head header) (ms int64, ok bool) {
 	t, ok := parseDate(head.get("Date"))

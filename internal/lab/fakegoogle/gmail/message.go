@@ -23,7 +23,7 @@ type messageAnswer struct {
 }
 
 // A view is a message as it was at one moment: it is read without the lock, so
-// that nasty mail holds nobody up.
+// that hostile mail does not block other calls.
 type view struct {
 	message
 	key string // of its attachments' ids

@@ -56,7 +56,7 @@ func (m *Mailbox) newPager(list string, q page.Request, first page.Place, params
 	return p, nil
 }
 
-// estimate is what a page says of the list's size: nothing where it is bare.
+// estimate is the list's size on a page: missing on a bare one.
 func estimate(q page.Request, items int, next string) *int {
 	switch {
 	case q.Quirk.Estimate != nil:

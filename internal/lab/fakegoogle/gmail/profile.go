@@ -21,7 +21,7 @@ type Profile struct {
 	LooseSeconds bool `json:"loose_seconds,omitempty"`
 }
 
-// pst is the zone of dates in a query where nothing else is said.
+// pst is the zone of dates in a query where no other is set.
 var pst = time.FixedZone("PST", -8*60*60)
 
 func (h Profile) location() (*time.Location, error) {

@@ -15,7 +15,7 @@ import (
 	"headroom/internal/lab/fakegoogle/wire"
 )
 
-// Push says where notices of watched mailboxes go, as the push subscription of a
+// Push is where notices of watched mailboxes go, like the push subscription of a
 // Pub/Sub topic would. The topic's name is not looked at: every watch goes to the
 // one subscription.
 type Push struct {
@@ -28,8 +28,8 @@ type Push struct {
 	// WatchLifeMS is how long a watch lasts that begins from now on; seven days if
 	// zero.
 	WatchLifeMS int64 `json:"watch_life_ms,omitempty"`
-	// PublishEveryMS is the shortest time between two notices of one user; what
-	// happens in between is not told. A second if zero.
+	// PublishEveryMS is the shortest time between two notices of one user; changes
+	// in between are not published. A second if zero.
 	PublishEveryMS int64 `json:"publish_every_ms,omitempty"`
 }
 
@@ -59,7 +59,7 @@ type notice struct {
 	attempts  int
 }
 
-// Publisher delivers notices, at least once each, to whoever [Push] names.
+// Publisher delivers notices, at least once each, to the URL of [Push].
 type Publisher struct {
 	life   context.Context
 	token  func(Push) (string, error) // signs the token that comes with a push
@@ -82,7 +82,7 @@ func NewPublisher(life context.Context, token func(Push) (string, error)) *Publi
 	}
 }
 
-// Set says where notices go from now on.
+// Set changes where notices go from now on.
 func (p *Publisher) Set(push Push) error {
 	if u, err := url.Parse(push.URL); push.URL != "" && (err != nil || u.Host == "") {
 		return fmt.Errorf("set push: %q is no URL", push.URL)
@@ -103,7 +103,7 @@ func (p *Publisher) Pushed() PushCounts {
 	return p.counts
 }
 
-// Settings say where notices go.
+// Settings returns where notices go.
 func (p *Publisher) Settings() Push {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -158,7 +158,7 @@ func (p *queryParser) operator(name, value string) (matcher, *wire.Error) {
 }
 
 // queryTokens splits a query at spaces and around brackets, outside quotes. A "-"
-// that begins a term is a token of its own; a "+" before one says nothing here.
+// that begins a term is a token of its own; a "+" before one has no effect here.
 func queryTokens(text string) []string {
 	var tokens []string
 	var b strings.Builder

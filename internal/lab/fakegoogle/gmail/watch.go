@@ -34,11 +34,11 @@ const (
 // topicForm is how Google names a topic.
 var topicForm = regexp.MustCompile(`^projects/[^/]+/topics/[^/]+$`)
 
-// A watch is the promise to tell a topic of a mailbox's changes.
+// A watch publishes a mailbox's changes to a topic until it expires.
 type watch struct {
 	topic     string
-	labels    []string // tell of messages with one of these only; all if empty
-	exclude   bool     // tell of messages without them instead
+	labels    []string // publish only changes of messages with one of these; all if empty
+	exclude   bool     // publish changes of messages without them instead
 	expires   time.Time
 	published time.Time // when the last notice went out
 }
@@ -56,7 +56,7 @@ type watchAnswer struct {
 }
 
 // startWatch serves gmail.users.watch. A watch takes the place of the one before
-// it, and tells of itself at once (unverified).
+// it, and publishes a first notice at once (unverified).
 func (m *Mailbox) startWatch(q page.Request) (any, *wire.Error) {
 	var request watchRequest
 	if err := wire.DecodeStrict(q.Body, &request); err != nil {
@@ -93,7 +93,7 @@ func (m *Mailbox) stopWatch() (any, *wire.Error) {
 	return wire.NoContent{}, nil
 }
 
-// tell publishes a change if somebody watches. The caller holds the write lock.
+// tell publishes a change if the mailbox is watched. The caller holds the write lock.
 func (m *Mailbox) tell(c change) {
 	w := m.watch
 	now := time.Now()

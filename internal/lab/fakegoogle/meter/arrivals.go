@@ -24,7 +24,7 @@ type Arrival struct {
 	// InFlight is how many calls of the mailbox were between meter and answer, this
 	// one included even if it was refused.
 	InFlight int `json:"in_flight"`
-	// OverLimit says that the user's window that ended here, or the project's, held
+	// OverLimit reports that the user's window that ended here, or the project's, held
 	// more than the limit in force at that moment, refused calls included.
 	OverLimit bool    `json:"over_limit,omitempty"`
 	Refused   Refusal `json:"refused,omitempty"`
@@ -59,7 +59,7 @@ func (m *Meter) Select(f Filter) iter.Seq[Arrival] {
 	}
 }
 
-// arrivals copies the log piece by piece, so that nobody waits for long.
+// arrivals copies the log piece by piece, so that calls do not wait for long.
 func (m *Meter) arrivals() iter.Seq[Arrival] {
 	return func(yield func(Arrival) bool) {
 		m.mu.Lock()

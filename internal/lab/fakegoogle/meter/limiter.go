@@ -29,7 +29,7 @@ const (
 // Algorithms returns the algorithms.
 func Algorithms() []string { return []string{Fixed, Anchored, Sliding, Bucket} }
 
-// bucketBurst and bucketBurstLimit say how deep a token bucket is: a burst of
+// bucketBurst and bucketBurstLimit are how deep a token bucket is: a burst of
 // 1,100 units at a limit of 6,000, and in proportion at other limits. They come
 // from the harshest refusal on record (160 units a second tripped after 18 s).
 const (

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Refusal says why the meter refused a call.
+// A Refusal is the reason for which the meter refused a call.
 type Refusal string
 
 // The refusals.
@@ -15,7 +15,7 @@ const (
 	RefusedProjectUnits Refusal = "projectUnitsPerMinute"
 	RefusedConcurrency  Refusal = "concurrentRequests"
 	RefusedBytes        Refusal = "bytesPerDay"
-	RefusedEarly        Refusal = "calledTooEarly" // before the moment that it was told; see [Options].PushBack
+	RefusedEarly        Refusal = "calledTooEarly" // before the moment that an answer named; see [Options].PushBack
 )
 
 // Settings is what a meter is made from; all values are set. Only limits
@@ -158,7 +158,7 @@ func (m *Meter) Arrive(c Call) Verdict {
 }
 
 // judge decides without changing what was spent. Calls that come too early are
-// refused before all others, and push the moment that they were told back.
+// refused before all others, and postpone the moment that an answer named.
 func (m *Meter) judge(now time.Duration, units int64, user, project *account, box *boxLoad) Verdict {
 	if now >= box.dayStart+m.Set.Day {
 		box.dayStart, box.bytes = now, 0
@@ -175,24 +175,25 @@ func (m *Meter) judge(now time.Duration, units int64, user, project *account, bo
 	case !project.enforced.fits(now, units):
 		return Verdict{Refused: RefusedProjectUnits, Limit: m.Set.ProjectLimit, WindowStart: m.windowStart(project.enforced, now)}
 	case box.bytes >= m.Set.BytesPerDay:
-		box.tell(m.Set, box.dayStart+m.Set.Day)
+		box.askToWait(m.Set, box.dayStart+m.Set.Day)
 		return Verdict{Refused: RefusedBytes, RetryAt: at(box.dayStart + m.Set.Day)}
 	}
 	return Verdict{}
 }
 
-// tell notes that the user was told not to call before a moment.
-func (b *boxLoad) tell(set Settings, until time.Duration) {
+// askToWait notes that an answer asked the user not to call before a moment.
+func (b *boxLoad) askToWait(set Settings, until time.Duration) {
 	if set.PushBack > 0 {
 		b.waitUntil = max(b.waitUntil, until)
 	}
 }
 
-// AskToWait is tell for an answer that the meter did not give.
+// AskToWait notes that an answer which the meter did not give asked the user not to
+// call for a time.
 func (m *Meter) AskToWait(user string, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.box(user).tell(m.Set, m.clock()+wait)
+	m.box(user).askToWait(m.Set, m.clock()+wait)
 }
 
 // Answered notes the status of the answer to an arrival.

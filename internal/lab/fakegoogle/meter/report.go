@@ -9,7 +9,7 @@ import (
 	"headroom/internal/lab/fakegoogle/wire"
 )
 
-// A Report is what the exact log says. GET /_fake/meter returns it as JSON.
+// A Report sums up the exact log. GET /_fake/meter returns it as JSON.
 type Report struct {
 	Prices        string  `json:"prices"`
 	Meter         string  `json:"meter"`

@@ -70,7 +70,7 @@ func NotFound() *Error {
 	return NewError(http.StatusNotFound, "global", "notFound", "Requested entity was not found.")
 }
 
-// InvalidCredentials is the answer to a call of nobody that is known.
+// InvalidCredentials is the answer to a call whose token or address is unknown.
 func InvalidCredentials() *Error {
 	e := NewError(http.StatusUnauthorized, "global", "authError", "Invalid Credentials")
 	e.Errors[0].Location, e.Errors[0].LocationType = "Authorization", "header"

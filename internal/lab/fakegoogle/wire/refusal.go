@@ -77,7 +77,7 @@ const (
 	CalendarService = "calendar-json.googleapis.com"
 )
 
-// QuotaError says which limit was passed: of a quota metric, or in older answers
+// QuotaError names the limit that was exceeded: of a quota metric, or in older answers
 // of a quota group.
 func QuotaError(of, limit, service string) *Error {
 	return NewError(http.StatusForbidden, "usageLimits", "rateLimitExceeded", fmt.Sprintf(

@@ -146,7 +146,7 @@ func (a *Reply) Length() int {
 	return n
 }
 
-// Send writes the reply; its error says that the client did not get all of it.
+// Send writes the reply; an error means that the client did not get all of it.
 func (a *Reply) Send(w http.ResponseWriter) error {
 	a.WriteHead(w)
 	return a.WriteBody(w)
