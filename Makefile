@@ -31,5 +31,9 @@ bench: build ## Run every benchmark that bin/headroom has, one after the other
 	@./scripts/setup.sh redis-server
 	@./scripts/bench.sh
 
+release: ## Build archives and checksums of a tagged commit into dist/
+	@./scripts/setup.sh go
+	@./scripts/release.sh
+
 clean: ## Remove what was built
-	rm -rf bin
+	rm -rf bin dist

@@ -132,7 +132,7 @@ func writeJob(out io.Writer, s shown) error {
 	if s.Kind != jobs.CalendarSync {
 		writeMailProgress(w, s)
 	}
-	w.Add("trips back to the queue", "%d, for quota", s.Requeued)
+	w.Add("requeued", "%d times, for quota", s.Requeued)
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func TestQuotaShowOfAnAccount(t *testing.T) {
 		"    backfill     540 left    to its ceiling of 4,800 (80 %)   mode default\n",
 		"    interactive  1,740 left  to its ceiling of 6,000 (100 %)  mode default\n",
 		"  project-minute  [", "] 4,260 of 1,200,000 used\n",
-		"  cool-down    none\n", "  in flight    0 of 10 (interactive), 8 (sync), 7 (backfill)\n",
+		"  cooldown     none\n", "  in flight    0 of 10 (interactive), 8 (sync), 7 (backfill)\n",
 		"  bytes, 24 h  0 B of ",
 		"\nwaiting\n  backfill:ann@example.com  ", "for user-minute (ceiling)  ", " (in 1h0m0s)\n",
 		"backfill, calls in place in host/1", "for user-minute of gmail (ceiling)", "refused once lately, waits of up to ",
@@ -153,7 +153,7 @@ func TestQuotaShowAfterGoogleRefused(t *testing.T) {
 		"  gmail: Google refused: the account is closed to every lane until ", "  gmail: nobody may go on before that\n",
 		" gmail interactive: admitted once, 100 units\n", " gmail interactive: Google refused once: user, rateLimitExceeded; closed until ")
 	// Its project is open to others.
-	s.headroom("quota", "show", "bob@example.com", "--project", "main").has(t, "cool-down    none\n")
+	s.headroom("quota", "show", "bob@example.com", "--project", "main").has(t, "cooldown     none\n")
 
 	// What the refusal said, and what it named if that is not all of Google.
 	charge, _ = p.spend("cid@example.com", quota.Interactive, 100)
@@ -189,8 +189,8 @@ func TestQuotaShowOfAProject(t *testing.T) {
 	w.do(w.store.Park(t.Context(), w.ref, jobs.Park{For: "project-minute (pace)", Until: time.Now().Add(time.Minute), Refused: true}))
 	r := w.headroom("quota", "show", "main")
 	r.has(t, "project main, ", "    spent by interactive 3,000, sync 100, backfill 0\n", "] 3,100 of 1,200,000 used\n",
-		"set live   mode=guaranteed, backfill.ceiling=0.7, 1 account(s) with settings of their own (revision 1)\n",
-		"accounts   2 in the last minute; most by ann@example.com 3,000, bob@example.com 100\n",
+		"set live  mode=guaranteed, backfill.ceiling=0.7, 1 account(s) with settings of their own (revision 1)\n",
+		"accounts  2 in the last minute; most by ann@example.com 3,000, bob@example.com 100\n",
 		"to its ceiling of 840,000 (70 %)     set live\n", "to its ceiling of 720,000 (60 %)     mode guaranteed\n",
 		"  backfill:ann@example.com  for project-minute (pace)  until ")
 	if strings.Contains(r.stdout, price.UserMinute) {

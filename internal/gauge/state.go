@@ -80,7 +80,7 @@ func facts(p *term.Page, s quotaview.QuotaState, a quotaview.APIQuota) [][2]stri
 		add("day", "%s", dayText(p, *a.Day))
 	}
 	for _, line := range closed(p, a) {
-		add("cool-down", "%s", line)
+		add("cooldown", "%s", line)
 	}
 	if !a.OfAll.UnknownUntil.IsZero() {
 		add("unknown", "Redis is new or lost its data; sync and backfill hold %s, or as long from their first call if there was none yet", p.Until(a.OfAll.UnknownUntil))

@@ -112,7 +112,7 @@ func because(n quota.Note) string {
 		if n.Scope != quota.ScopeNone {
 			return quota.Cooldown{Scope: n.Scope, Feature: n.Feature, Reason: n.Reason, Words: n.Words}.String()
 		}
-		return "the cool-down of " + n.Limit
+		return "the cooldown of " + n.Limit
 	case quota.BoundUnknown:
 		return "the hold after Redis lost its data"
 	case quota.BoundPace:
