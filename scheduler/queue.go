@@ -88,22 +88,17 @@ var sweptStates = append([]string{"active"}, sortedStates...)
 // tasks that have begun to wait for a worker meanwhile, and fails for all tasks
 // when the data of one is broken.
 type AsynqQueue struct {
-	queue *jobs.Queue
-	rdb   redis.UniversalClient
+	*jobs.Queue
+	rdb redis.UniversalClient
 }
 
 // NewAsynqQueue returns the queue that jobs are put on by queue. Rdb must point at
 // the same Redis as the queue's client.
 func NewAsynqQueue(queue *jobs.Queue, rdb redis.UniversalClient) *AsynqQueue {
-	return &AsynqQueue{queue: queue, rdb: rdb}
+	return &AsynqQueue{Queue: queue, rdb: rdb}
 }
 
-func (q *AsynqQueue) key(name string) string { return jobs.AsynqKey(q.queue.Name, name) }
-
-// Put enqueues the task of a slice; a task that exists already is no error.
-func (q *AsynqQueue) Put(ctx context.Context, ref jobs.TaskRef) error {
-	return q.queue.Put(ctx, ref)
-}
+func (q *AsynqQueue) key(name string) string { return jobs.AsynqKey(q.Name, name) }
 
 // Look looks a task up.
 func (q *AsynqQueue) Look(ctx context.Context, ref jobs.TaskRef) (Task, error) {
@@ -128,7 +123,7 @@ func (q *AsynqQueue) look(ctx context.Context, ref jobs.TaskRef, search string) 
 		err = fmt.Errorf("look.lua answers %q", reply)
 	}
 	if err != nil {
-		return Task{}, fmt.Errorf("look up task %s on queue %s: %w", id, q.queue.Name, err)
+		return Task{}, fmt.Errorf("look up task %s on queue %s: %w", id, q.Name, err)
 	}
 	switch reply[0] {
 	case "":
@@ -140,7 +135,7 @@ func (q *AsynqQueue) look(ctx context.Context, ref jobs.TaskRef, search string) 
 	case "scheduled", "retry":
 		due, err := strconv.ParseFloat(reply[1], 64)
 		if err != nil {
-			return Task{}, fmt.Errorf("task %s on queue %s is due at %q: %w", id, q.queue.Name, reply[1], err)
+			return Task{}, fmt.Errorf("task %s on queue %s is due at %q: %w", id, q.Name, reply[1], err)
 		}
 		return Task{State: TaskDelayed, Due: time.Unix(int64(due), 0)}, nil
 	}
@@ -153,13 +148,13 @@ func (q *AsynqQueue) look(ctx context.Context, ref jobs.TaskRef, search string) 
 func (q *AsynqQueue) Register(ctx context.Context) ([]QueueState, error) {
 	var added, paused *redis.IntCmd
 	_, err := q.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		added, paused = p.SAdd(ctx, jobs.AsynqQueues, q.queue.Name), p.Exists(ctx, q.key("paused"))
+		added, paused = p.SAdd(ctx, jobs.AsynqQueues, q.Name), p.Exists(ctx, q.key("paused"))
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("register queue %s: %w", q.queue.Name, err)
+		return nil, fmt.Errorf("register queue %s: %w", q.Name, err)
 	}
-	return []QueueState{{Name: q.queue.Name, New: added.Val() > 0, Paused: paused.Val() > 0}}, nil
+	return []QueueState{{Name: q.Name, New: added.Val() > 0, Paused: paused.Val() > 0}}, nil
 }
 
 // Sweep removes tasks that will not run by themselves, or not soon, and are over;
@@ -176,7 +171,7 @@ func (q *AsynqQueue) Sweep(ctx context.Context, from, count int, over func(jobs.
 		err = fmt.Errorf("sweep.lua answers %d values", len(reply))
 	}
 	if err != nil {
-		return swept, fmt.Errorf("list the tasks of queue %s: %w", q.queue.Name, err)
+		return swept, fmt.Errorf("list the tasks of queue %s: %w", q.Name, err)
 	}
 	if ghosts, _ := reply[0].(int64); ghosts > 0 {
 		swept.Removed["ghost"] = int(ghosts)
@@ -209,7 +204,83 @@ func (q *AsynqQueue) dropOver(ctx context.Context, id, state string, over func(j
 	}
 	n, err := dropScript.Run(ctx, q.rdb, []string{q.key("t:" + id), q.key(state), q.key("lease")}, id, state).Int()
 	if err != nil {
-		return false, fmt.Errorf("delete task %s from queue %s: %w", id, q.queue.Name, err)
+		return false, fmt.Errorf("delete task %s from queue %s: %w", id, q.Name, err)
 	}
 	return n > 0, nil
+}
+
+// Queues is the [Queue] of jobs of several kinds. Kinds whose tasks go to one
+// queue must have the same value.
+type Queues map[jobs.Kind]Queue
+
+func (q Queues) of(ref jobs.TaskRef) (Queue, error) {
+	if queue := q[ref.Kind]; queue != nil {
+		return queue, nil
+	}
+	return nil, fmt.Errorf("no queue for jobs of kind %s", ref.Kind)
+}
+
+// Put enqueues a task; one that exists already is no error.
+func (q Queues) Put(ctx context.Context, ref jobs.TaskRef) error {
+	queue, err := q.of(ref)
+	if err != nil {
+		return err
+	}
+	return queue.Put(ctx, ref)
+}
+
+// Look looks a task up.
+func (q Queues) Look(ctx context.Context, ref jobs.TaskRef) (Task, error) {
+	queue, err := q.of(ref)
+	if err != nil {
+		return Task{}, err
+	}
+	return queue.Look(ctx, ref)
+}
+
+// Listed reports whether a task that is pending will be found by a worker.
+func (q Queues) Listed(ctx context.Context, ref jobs.TaskRef) (bool, error) {
+	queue, err := q.of(ref)
+	if err != nil {
+		return false, err
+	}
+	return queue.Listed(ctx, ref)
+}
+
+// Register makes all queues known to those who list queues.
+func (q Queues) Register(ctx context.Context) ([]QueueState, error) {
+	var all []QueueState
+	err := q.each(func(queue Queue) error {
+		states, err := queue.Register(ctx)
+		all = append(all, states...)
+		return err
+	})
+	return all, err
+}
+
+// Sweep sweeps all queues.
+func (q Queues) Sweep(ctx context.Context, from, count int, over func(jobs.TaskRef) (bool, error)) (Swept, error) {
+	all := Swept{Removed: map[string]int{}}
+	err := q.each(func(queue Queue) error {
+		swept, err := queue.Sweep(ctx, from, count, over)
+		all.More = all.More || swept.More
+		for state, n := range swept.Removed {
+			all.Removed[state] += n
+		}
+		return err
+	})
+	return all, err
+}
+
+// each calls f once for each queue, also for one that several kinds share.
+func (q Queues) each(f func(Queue) error) error {
+	var errs []error
+	done := map[Queue]bool{}
+	for _, queue := range q {
+		if !done[queue] {
+			done[queue] = true
+			errs = append(errs, f(queue))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -33,11 +33,7 @@ func (as Assignment) validate(cfg config.Config) error {
 
 // Accounts lists all accounts by address.
 func (c *Control) Accounts(ctx context.Context) ([]jobs.Account, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.Accounts(ctx)
+	return read(ctx, c, func(s *sqlite.Store) ([]jobs.Account, error) { return s.Accounts(ctx) })
 }
 
 // Account returns an account, with those that share its mailbox. The error says how

@@ -36,15 +36,11 @@ func (c *Control) StartBackfill(ctx context.Context, email string, filter jobs.F
 	if err := c.claim(ctx, s); err != nil {
 		return Started{}, err
 	}
-	return c.start(ctx, email, filter)
+	return c.start(ctx, s, email, filter)
 }
 
-// start is [Control.StartBackfill] when the queues are claimed.
-func (c *Control) start(ctx context.Context, email string, filter jobs.Filter) (Started, error) {
-	s, _, err := c.mayStart(ctx, email)
-	if err != nil {
-		return Started{}, err
-	}
+// start is [Control.StartBackfill] of an account that may, on queues that are claimed.
+func (c *Control) start(ctx context.Context, s *sqlite.Store, email string, filter jobs.Filter) (Started, error) {
 	job, created, err := s.StartBackfill(ctx, email, filter)
 	if err != nil {
 		return Started{}, err
@@ -111,46 +107,31 @@ func mailBackfills(all []jobs.Job) []jobs.Job {
 
 // AllBackfills lists all backfills, or those only that are under way.
 func (c *Control) AllBackfills(ctx context.Context, live bool) ([]jobs.Job, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := s.Jobs
-	if live {
-		list = s.LiveJobs
-	}
-	all, err := list(ctx)
+	all, err := read(ctx, c, func(s *sqlite.Store) ([]jobs.Job, error) {
+		if live {
+			return s.LiveJobs(ctx)
+		}
+		return s.Jobs(ctx)
+	})
 	return mailBackfills(all), err
 }
 
 // FindBackfills lists backfills by id, from those after afterID on, as far as the
 // filter lets them through.
 func (c *Control) FindBackfills(ctx context.Context, f jobs.JobFilter, afterID string, limit int) ([]jobs.Job, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return nil, err
-	}
 	f.Kind = jobs.MailBackfill
-	return s.FindJobs(ctx, f, afterID, limit)
+	return read(ctx, c, func(s *sqlite.Store) ([]jobs.Job, error) { return s.FindJobs(ctx, f, afterID, limit) })
 }
 
 // Job returns a job by its id.
 func (c *Control) Job(ctx context.Context, id string) (jobs.Job, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return jobs.Job{}, err
-	}
-	return s.Job(ctx, id)
+	return read(ctx, c, func(s *sqlite.Store) (jobs.Job, error) { return s.Job(ctx, id) })
 }
 
 // Failures lists what a job could not fetch, by message id from those after afterID
 // on.
 func (c *Control) Failures(ctx context.Context, id string, f jobs.FailureFilter, afterID string, limit int) ([]jobs.Failure, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.Failures(ctx, id, f, afterID, limit)
+	return read(ctx, c, func(s *sqlite.Store) ([]jobs.Failure, error) { return s.Failures(ctx, id, f, afterID, limit) })
 }
 
 // Plan is how a backfill gets its messages, by the prices that its project pays.

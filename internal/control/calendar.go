@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headroom/internal/agenda"
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 )
 
@@ -14,11 +15,7 @@ const agendaYears = 2
 
 // CalendarList is how the list of an account's calendars stands.
 func (c *Control) CalendarList(ctx context.Context, email string) (jobs.CalendarList, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return jobs.CalendarList{}, err
-	}
-	return s.CalendarList(ctx, email)
+	return read(ctx, c, func(s *sqlite.Store) (jobs.CalendarList, error) { return s.CalendarList(ctx, email) })
 }
 
 // Calendars lists an account's calendars with the number of their events.
@@ -61,11 +58,7 @@ func (c *Control) Events(ctx context.Context, email, calendar string, q jobs.Eve
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.Events(ctx, of.Account, of.ID, q)
+	return read(ctx, c, func(s *sqlite.Store) ([]jobs.Event, error) { return s.Events(ctx, of.Account, of.ID, q) })
 }
 
 // Occurrences lists the occurrences of a calendar's events in a span, page by page. A

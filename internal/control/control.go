@@ -106,6 +106,15 @@ func (c *Control) open(ctx context.Context, open func(context.Context, config.Co
 	return s, nil
 }
 
+// read reads from the store.
+func read[T any](ctx context.Context, c *Control, from func(*sqlite.Store) (T, error)) (v T, err error) {
+	s, err := c.store(ctx)
+	if err != nil {
+		return v, err
+	}
+	return from(s)
+}
+
 // clients makes the clients of Redis, without asking Redis anything.
 func (c *Control) clients() (*redisconn.Clients, error) {
 	c.mu.Lock()

@@ -28,57 +28,65 @@ type Retried struct {
 
 // Pause stops backfills within seconds, until they are resumed.
 func (c *Control) Pause(ctx context.Context, name string) ([]Steered, error) {
-	return c.named(ctx, name, (*sqlite.Store).Pause)
+	s, err := c.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.named(ctx, name, s.Pause)
 }
 
 // Cancel ends backfills within seconds; what was stored stays.
 func (c *Control) Cancel(ctx context.Context, name string) ([]Steered, error) {
-	return c.named(ctx, name, (*sqlite.Store).Cancel)
+	s, err := c.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.named(ctx, name, s.Cancel)
 }
 
 // Resume continues backfills that were paused, or blocked until the account acted.
 func (c *Control) Resume(ctx context.Context, name string) ([]Steered, error) {
-	if err := c.toQueue(ctx); err != nil {
+	s, err := c.toQueue(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return c.named(ctx, name, c.resume)
+	return c.named(ctx, name, c.putting(s.Resume))
 }
 
 // ResumeAll resumes all chosen backfills that are paused, or blocked until their
 // account acted.
 func (c *Control) ResumeAll(ctx context.Context, chosen jobs.Selection) ([]Steered, error) {
-	all, err := c.selected(ctx, chosen, func(j jobs.Job) bool {
+	s, all, err := c.selected(ctx, chosen, func(j jobs.Job) bool {
 		return j.State == jobs.Paused || j.State == jobs.Blocked || j.Wanted == jobs.Paused
 	})
 	if err != nil {
 		return nil, err
 	}
-	done, _, err := c.each(ctx, all, c.resume)
+	done, _, err := each(ctx, all, c.putting(s.Resume))
 	return done, err
 }
 
 // RetryFailed makes backfills try again those items that they gave up and the filter
 // chooses.
-func (c *Control) RetryFailed(ctx context.Context, name string, f jobs.FailureFilter) ([]Retried, error) {
-	if err := c.toQueue(ctx); err != nil {
+func (c *Control) RetryFailed(ctx context.Context, name string, f jobs.FailureFilter) (retried []Retried, err error) {
+	s, err := c.toQueue(ctx)
+	if err != nil {
 		return nil, err
 	}
-	var retried []Retried
-	_, err := c.named(ctx, name, c.retry(f, &retried))
+	_, err = c.named(ctx, name, c.retrying(s, f, &retried))
 	return retried, err
 }
 
 // RetryAll is [Control.RetryFailed] for all chosen backfills that have given something
 // up.
-func (c *Control) RetryAll(ctx context.Context, chosen jobs.Selection, f jobs.FailureFilter) ([]Retried, error) {
-	all, err := c.selected(ctx, chosen, func(j jobs.Job) bool {
+func (c *Control) RetryAll(ctx context.Context, chosen jobs.Selection, f jobs.FailureFilter) (retried []Retried, err error) {
+	s, all, err := c.selected(ctx, chosen, func(j jobs.Job) bool {
 		return j.Progress.Failed > 0 && j.State != jobs.Cancelled && j.State != jobs.Failed && j.State != jobs.Blocked
 	})
 	if err != nil {
 		return nil, err
 	}
-	var retried []Retried
-	_, _, err = c.each(ctx, all, c.retry(f, &retried))
+	_, _, err = each(ctx, all, c.retrying(s, f, &retried))
 	return retried, err
 }
 
@@ -87,13 +95,14 @@ func (c *Control) RetryAll(ctx context.Context, chosen jobs.Selection, f jobs.Fa
 // started, failed or were cancelled. An account whose project is not in the settings
 // does not keep others from starting; the error names it.
 func (c *Control) StartAll(ctx context.Context, chosen jobs.Selection, filter jobs.Filter) (done []Started, err error) {
-	if err := c.toQueue(ctx); err != nil {
+	s, err := c.toQueue(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := filter.Validate(); err != nil {
 		return nil, err
 	}
-	accounts, err := c.Accounts(ctx)
+	accounts, err := s.Accounts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +111,7 @@ func (c *Control) StartAll(ctx context.Context, chosen jobs.Selection, filter jo
 		if !chosen.TakesAccount(a.Project, a.Tenant) {
 			continue
 		}
-		job, err := c.Job(ctx, filter.Normal().BackfillID(a.Email))
+		job, err := s.Job(ctx, filter.Normal().BackfillID(a.Email))
 		switch {
 		case errors.Is(err, jobs.ErrNotFound):
 			if chosen.State != "" {
@@ -114,7 +123,10 @@ func (c *Control) StartAll(ctx context.Context, chosen jobs.Selection, filter jo
 			chosen.State == "" && job.State != jobs.Failed && job.State != jobs.Cancelled:
 			continue
 		}
-		started, err := c.start(ctx, a.Email, filter)
+		var started Started
+		if _, _, err = c.mayStart(ctx, a.Email); err == nil {
+			started, err = c.start(ctx, s, a.Email, filter)
+		}
 		switch {
 		case isState(err): // it changed a moment ago
 		case KindOf(err) == Refused:
@@ -129,55 +141,59 @@ func (c *Control) StartAll(ctx context.Context, chosen jobs.Selection, filter jo
 }
 
 // selected lists the chosen backfills: those in the chosen state or, if none is
-// chosen, those that may be. It claims the queues before.
-func (c *Control) selected(ctx context.Context, chosen jobs.Selection, may func(jobs.Job) bool) ([]jobs.Job, error) {
-	if err := c.toQueue(ctx); err != nil {
-		return nil, err
-	}
-	accounts, err := c.Accounts(ctx)
+// chosen, those that may be. It claims the queues before, and returns the store.
+func (c *Control) selected(ctx context.Context, chosen jobs.Selection, may func(jobs.Job) bool) (*sqlite.Store, []jobs.Job, error) {
+	s, err := c.toQueue(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	accounts, err := s.Accounts(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	tenants := make(map[string]string, len(accounts))
 	for _, a := range accounts {
 		tenants[a.Email] = a.Tenant
 	}
 	all, err := c.AllBackfills(ctx, false)
-	return slices.DeleteFunc(all, func(j jobs.Job) bool {
+	return s, slices.DeleteFunc(all, func(j jobs.Job) bool {
 		return !chosen.TakesAccount(j.Project, tenants[j.Account]) || !may(j) || chosen.State != "" && j.State != chosen.State
 	}), err
 }
 
-// toQueue claims the queues for a use case that writes nothing without them.
-func (c *Control) toQueue(ctx context.Context) error {
+// toQueue claims the queues for a use case that writes nothing without them. It
+// returns the store.
+func (c *Control) toQueue(ctx context.Context) (*sqlite.Store, error) {
 	s, err := c.store(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.claim(ctx, s)
+	return s, c.claim(ctx, s)
 }
 
 // An action changes a job, if its state allows that.
-type action func(s *sqlite.Store, ctx context.Context, id string) (job jobs.Job, changed bool, err error)
+type action func(ctx context.Context, id string) (job jobs.Job, changed bool, err error)
 
-func (c *Control) resume(s *sqlite.Store, ctx context.Context, id string) (jobs.Job, bool, error) {
-	job, changed, err := s.Resume(ctx, id)
-	if err == nil {
-		c.put(ctx, job)
+// putting is an action that also puts the job's next slice on the queue.
+func (c *Control) putting(do action) action {
+	return func(ctx context.Context, id string) (jobs.Job, bool, error) {
+		job, changed, err := do(ctx, id)
+		if err == nil {
+			c.put(ctx, job)
+		}
+		return job, changed, err
 	}
-	return job, changed, err
 }
 
-// retry adds what it does to retried.
-func (c *Control) retry(f jobs.FailureFilter, retried *[]Retried) action {
-	return func(s *sqlite.Store, ctx context.Context, id string) (jobs.Job, bool, error) {
+// retrying is an action that adds what it does to retried.
+func (c *Control) retrying(s *sqlite.Store, f jobs.FailureFilter, retried *[]Retried) action {
+	return c.putting(func(ctx context.Context, id string) (jobs.Job, bool, error) {
 		job, n, err := s.RetryFailed(ctx, id, f)
 		if err == nil {
 			*retried = append(*retried, Retried{Job: job, Retried: n})
-			c.put(ctx, job)
 		}
 		return job, n > 0, err
-	}
+	})
 }
 
 // named acts on all backfills of a name.
@@ -186,7 +202,7 @@ func (c *Control) named(ctx context.Context, name string, do action) ([]Steered,
 	if err != nil {
 		return nil, err
 	}
-	steered, refused, err := c.each(ctx, all, do)
+	steered, refused, err := each(ctx, all, do)
 	if err == nil && len(steered) == 0 {
 		return nil, errors.Join(refused...)
 	}
@@ -194,13 +210,9 @@ func (c *Control) named(ctx context.Context, name string, do action) ([]Steered,
 }
 
 // each acts on jobs, and leaves alone those whose state does not allow it.
-func (c *Control) each(ctx context.Context, all []jobs.Job, do action) (steered []Steered, refused []error, err error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+func each(ctx context.Context, all []jobs.Job, do action) (steered []Steered, refused []error, err error) {
 	for _, j := range all {
-		job, changed, err := do(s, ctx, j.ID)
+		job, changed, err := do(ctx, j.ID)
 		switch {
 		case isState(err):
 			refused = append(refused, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/quota/price"
 )
@@ -80,9 +81,5 @@ func (c *Control) begin(ctx context.Context, asked SyncAsked, what string) error
 // Cursor is how far an account's history was read; the error is [jobs.ErrNoCursor]
 // before the first backfill.
 func (c *Control) Cursor(ctx context.Context, email string) (jobs.Cursor, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return jobs.Cursor{}, err
-	}
-	return s.Cursor(ctx, email)
+	return read(ctx, c, func(s *sqlite.Store) (jobs.Cursor, error) { return s.Cursor(ctx, email) })
 }

@@ -27,6 +27,16 @@ func exactly(n int64, how string) Figure { return Figure{n, n, n, how} }
 // Exact reports whether nothing but what changes meanwhile can make it another.
 func (f Figure) Exact() bool { return f.Least == f.Most }
 
+// less is f without what another figure counts.
+func (f Figure) less(other Figure, how string) Figure {
+	return Figure{max(0, f.Value-other.Value), max(0, f.Least-other.Most), max(0, f.Most-other.Least), how}
+}
+
+// add adds so many times another figure.
+func (f *Figure) add(times int64, other Figure) {
+	f.Value, f.Least, f.Most = f.Value+times*other.Value, f.Least+times*other.Least, f.Most+times*other.Most
+}
+
 // An Estimate is what a backfill takes, found without starting it.
 type Estimate struct {
 	Account string      `json:"account"`

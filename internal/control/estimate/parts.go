@@ -2,7 +2,6 @@ package estimate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"headroom/jobs"
@@ -87,27 +86,23 @@ func (s *survey) parts(ctx context.Context, sample int) error {
 // sampleParts asks some messages for how many attachments they have.
 func (s *survey) sampleParts(ctx context.Context, ids []string, most int) error {
 	var asked, found, least, largest int64
-	for i := range most {
-		f, err := s.box.Full(ctx, ids[(2*i+1)*len(ids)/(2*most)])
-		s.paid("messages.get", "full")
-		if call, ok := errors.AsType[*jobs.CallError](err); ok && call.Class == jobs.ClassGone {
-			continue
+	err := s.ask(ids, most, "full", func(id string) error {
+		f, err := s.box.Full(ctx, id)
+		if err == nil {
+			n := int64(len(f.Attachments))
+			if asked == 0 {
+				least = n
+			}
+			asked, found, least, largest = asked+1, found+n, min(least, n), max(largest, n)
 		}
-		if err != nil {
-			return err
-		}
-		n := int64(len(f.Attachments))
-		if asked == 0 {
-			least = n
-		}
-		asked, found, least, largest = asked+1, found+n, min(least, n), max(largest, n)
-	}
-	if asked > 0 {
+		return err
+	})
+	if err == nil && asked > 0 {
 		n := int64(len(ids))
 		s.attached = Figure{(n*found + asked/2) / asked, n * least, n * largest,
 			fmt.Sprintf("of %d messages that Gmail's search says have any, by %d of them", n, asked)}
 	}
-	return nil
+	return err
 }
 
 // matching lists the messages to fetch that a term of Gmail's search finds.
@@ -122,33 +117,19 @@ func (s *survey) matching(ctx context.Context, term string) ([]string, error) {
 		listed[id] = true
 	}
 	var ids []string
-	seen, token := map[string]bool{}, ""
-	for range mostPages {
-		answer, err := s.box.List(ctx, search, token)
-		if err != nil {
-			return nil, err
-		}
-		s.paid("messages.list", "")
+	seen := map[string]bool{}
+	_, err := s.pages(ctx, search, func(answer jobs.Page) bool {
 		for _, id := range answer.IDs {
 			if !seen[id] && (s.ids == nil || listed[id]) {
 				seen[id] = true
 				ids = append(ids, id)
 			}
 		}
-		if answer.Next == "" || answer.Next == token {
-			break
-		}
-		token = answer.Next
-	}
-	known, err := s.Store.KnownAmong(ctx, s.account.Email, s.filter.Format, ids)
+		return true
+	})
 	if err != nil {
 		return nil, err
 	}
-	unknown := ids[:0]
-	for _, id := range ids {
-		if !known[id] {
-			unknown = append(unknown, id)
-		}
-	}
-	return unknown, nil
+	known, err := s.Store.KnownAmong(ctx, s.account.Email, s.filter.Format, ids)
+	return unstored(ids, known), err
 }

@@ -52,7 +52,7 @@ func (s *survey) plan(list *price.List) []Step {
 	switch s.filter.Format {
 	case jobs.FormatMetadataFirst:
 		steps = append(steps, s.wholes(list, "labels and headers of all messages")...)
-		steps = append(steps, Step{"raw messages", "messages.get", "raw", less(each, s.large)})
+		steps = append(steps, Step{"raw messages", "messages.get", "raw", each.less(s.large, each.How)})
 	case jobs.FormatFull:
 		steps = append(steps, s.wholes(list, "messages as Gmail parses them")...)
 		if s.attached.Most > 0 {
@@ -77,11 +77,6 @@ func (s *survey) wholes(list *price.List, what string) []Step {
 		steps = append(steps, Step{what + ", by whole threads", "threads.get", format, threads})
 	}
 	return steps
-}
-
-// less is a figure without what another counts.
-func less(f, other Figure) Figure {
-	return Figure{max(0, f.Value-other.Value), max(0, f.Least-other.Most), max(0, f.Most-other.Least), f.How}
 }
 
 // why says for people why no other plan is cheaper.
@@ -125,9 +120,7 @@ func (s *survey) price(p *Priced, project quota.Project, e Estimate) error {
 	for _, step := range s.plan(p.list) {
 		method := "gmail.users." + step.Method
 		cost, _ := p.list.Cost(method, step.Format)
-		p.Units.Value += cost * step.Calls.Value
-		p.Units.Least += cost * step.Calls.Least
-		p.Units.Most += cost * step.Calls.Most
+		p.Units.add(cost, step.Calls)
 		p.Verified = p.Verified && p.list.Costs[method].Verified
 	}
 	p.Units.How = "calls of the plan at the list's costs"

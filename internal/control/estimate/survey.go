@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"headroom/internal/google"
 	"headroom/internal/store/sqlite"
@@ -52,11 +53,7 @@ func (s *survey) paid(method, format string) {
 }
 
 func (s *survey) fetch() Figure {
-	return Figure{
-		Value: max(0, s.messages.Value-s.known.Value),
-		Least: max(0, s.messages.Least-s.known.Most), Most: max(0, s.messages.Most-s.known.Least),
-		How: "messages less those stored already",
-	}
+	return s.messages.less(s.known, "messages less those stored already")
 }
 
 // count finds how many messages the filter lets through, by the cheapest means that
@@ -140,15 +137,9 @@ func (s *survey) countKnown(ctx context.Context, label string) error {
 // list counts by listing ids, up to a bound. Never by what a listing says of its
 // size, which Google makes 201 whatever that is.
 func (s *survey) list(ctx context.Context) error {
-	search, seen, token := s.filter.Search(), map[string]bool{}, ""
+	seen, first := map[string]bool{}, s.filter.First
 	s.thread = map[string]string{}
-	first := s.filter.First
-	for page := range mostPages {
-		answer, err := s.box.List(ctx, search, token)
-		if err != nil {
-			return err
-		}
-		s.paid("messages.list", "")
+	whole, err := s.pages(ctx, s.filter.Search(), func(answer jobs.Page) (more bool) {
 		for i, id := range answer.IDs {
 			s.thread[id] = answer.Threads[i]
 			if !seen[id] && (first == 0 || int64(len(s.ids)) < first) {
@@ -156,20 +147,19 @@ func (s *survey) list(ctx context.Context) error {
 				s.ids = append(s.ids, id)
 			}
 		}
-		n := int64(len(s.ids))
-		if answer.Next == "" || first > 0 && n >= first {
-			s.messages = exactly(n, "listed")
-			break
-		}
-		if page == mostPages-1 || answer.Next == token {
-			s.messages = Figure{max(n, s.all-s.hidden), n, s.all, fmt.Sprintf("more than the %d that were listed, at most the whole mailbox", n)}
-		}
-		token = answer.Next
+		return first == 0 || int64(len(s.ids)) < first
+	})
+	if err != nil {
+		return err
+	}
+	n := int64(len(s.ids))
+	s.messages = exactly(n, "listed")
+	if !whole {
+		s.messages = Figure{max(n, s.all-s.hidden), n, s.all, fmt.Sprintf("more than the %d that were listed, at most the whole mailbox", n)}
 	}
 	if !s.filter.After.IsZero() || !s.filter.Before.IsZero() || s.filter.MaxSize > 0 {
 		s.messages.How += ", with those just outside of dates or size, which are fetched to see that they are"
 	}
-	var err error
 	if s.stored, err = s.Store.KnownAmong(ctx, s.account.Email, s.filter.Format, s.ids); err != nil {
 		return err
 	}
@@ -237,28 +227,60 @@ func (s *survey) sample(ctx context.Context, most int) (sqlite.Bodies, error) {
 			return sqlite.Bodies{}, err
 		}
 	}
-	var unknown []string
-	for _, id := range s.ids {
-		if !s.stored[id] {
-			unknown = append(unknown, id)
-		}
-	}
 	var b sqlite.Bodies
-	most = min(most, len(unknown))
+	err := s.ask(unstored(s.ids, s.stored), most, "metadata", func(id string) error {
+		f, err := s.box.Metadata(ctx, id)
+		if err == nil {
+			b.Count++
+			b.Bytes += f.SizeEstimate
+			b.Squares += float64(f.SizeEstimate) * float64(f.SizeEstimate)
+		}
+		return err
+	})
+	return b, err
+}
+
+// pages lists ids until there are no more, use wants no more, or a bound is reached.
+// Whole reports that the bound was not. Some mailboxes answer with the same page again.
+func (s *survey) pages(ctx context.Context, search jobs.Search, use func(jobs.Page) (more bool)) (whole bool, err error) {
+	token := ""
+	for range mostPages {
+		answer, err := s.box.List(ctx, search, token)
+		if err != nil {
+			return false, err
+		}
+		s.paid("messages.list", "")
+		if !use(answer) || answer.Next == "" {
+			return true, nil
+		}
+		if answer.Next == token {
+			return false, nil
+		}
+		token = answer.Next
+	}
+	return false, nil
+}
+
+// ask asks for up to most messages, spread evenly over ids. Those that are gone count
+// for nothing.
+func (s *survey) ask(ids []string, most int, format string, get func(id string) error) error {
+	most = min(most, len(ids))
 	for i := range most {
-		f, err := s.box.Metadata(ctx, unknown[(2*i+1)*len(unknown)/(2*most)])
-		s.paid("messages.get", "metadata")
+		err := get(ids[(2*i+1)*len(ids)/(2*most)])
+		s.paid("messages.get", format)
 		if call, ok := errors.AsType[*jobs.CallError](err); ok && call.Class == jobs.ClassGone {
 			continue
 		}
 		if err != nil {
-			return sqlite.Bodies{}, err
+			return err
 		}
-		b.Count++
-		b.Bytes += f.SizeEstimate
-		b.Squares += float64(f.SizeEstimate) * float64(f.SizeEstimate)
 	}
-	return b, nil
+	return nil
+}
+
+// unstored are the ids that are not stored.
+func unstored(ids []string, stored map[string]bool) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return stored[id] })
 }
 
 // pages is how many pages a listing of n ids has.
