@@ -89,7 +89,7 @@ func (a *API) addAccounts() {
 	})
 }
 
-// located is an answer that says where its body can be had again.
+// located is an answer with the address of its body.
 type located[T any] struct {
 	Status   int
 	Location string `header:"Location" doc:"Where this can be had again."`

@@ -7,7 +7,7 @@
 // commands print.
 //
 // There is no log-in. What keeps web pages of others from using the interface
-// through somebody's browser stands in guard.go, and in that of package web.
+// through a user's browser is in guard.go, and in that of package web.
 package api
 
 import (
@@ -21,7 +21,7 @@ import (
 	"headroom/internal/control"
 )
 
-// Path is where the interface stands.
+// Path is the root of the interface.
 const Path = "/api/v1"
 
 const (

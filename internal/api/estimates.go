@@ -15,7 +15,7 @@ import (
 // server cuts answers off at 30 s.
 const estimateTime = 25 * time.Second
 
-// estimateWanted is a backfill of which somebody wants to know what it takes.
+// estimateWanted is a backfill to estimate.
 type estimateWanted struct {
 	Account string      `json:"account" minLength:"1" maxLength:"254" doc:"The account's address."`
 	Filter  jobs.Filter `json:"filter,omitzero" doc:"Which part of the mailbox; all of it without spam and trash if left out."`

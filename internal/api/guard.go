@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// guard stands behind the server's own guard, which has refused what the pages of
+// guard runs after the server's own guard, which has refused what the pages of
 // others ask for. It marks the answers, and ends what panics.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func (a *API) route() http.Handler {
 	})
 }
 
-// headerOnly is the answer of a handler of which only the header matters.
+// headerOnly keeps the header of an answer, and drops the rest.
 type headerOnly struct{ header http.Header }
 
 func (h *headerOnly) Header() http.Header         { return h.header }

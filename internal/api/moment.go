@@ -22,7 +22,7 @@ func (m *moment) UnmarshalText(text []byte) error {
 	return errors.New("expected a moment such as 2026-01-31T12:00:00Z (a + is written %2B) or a date such as 2026-01-31")
 }
 
-// Schema tells of both in the description of the interface.
+// Schema describes both forms.
 func (moment) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, AnyOf: []*huma.Schema{
 		{Type: huma.TypeString, Format: "date-time"}, {Type: huma.TypeString, Format: "date"},

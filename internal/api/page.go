@@ -17,7 +17,7 @@ type Paging struct {
 	Limit  int    `query:"limit" default:"100" minimum:"1" maximum:"1000" doc:"The most items of the answer."`
 
 	list  string // which operation's
-	after string // what the cursor stands for: the last item of the page before
+	after string // the last item of the page before, from the cursor
 }
 
 // Resolve implements [huma.Resolver]. It opens the cursor, and refuses one that this

@@ -23,7 +23,7 @@ func (a *API) problem(ctx context.Context, err error, within time.Duration) erro
 	switch {
 	case status == http.StatusGatewayTimeout:
 		return huma.NewError(status, fmt.Sprintf("no answer within %s; ask again, or for less at once", within))
-	case errors.Is(err, jobs.ErrDamaged): // somebody has to act, and the text says how
+	case errors.Is(err, jobs.ErrDamaged): // an operator has to act, and the text contains the command
 		a.log.Error("a stored body is damaged", zap.Error(err))
 		return huma.NewError(status, err.Error())
 	case status != http.StatusInternalServerError:
@@ -55,10 +55,10 @@ func status(err error) int {
 	return statusOf[control.KindOf(err)]
 }
 
-// invalid is an error that says what is wrong with a request.
+// invalid is the error of a request that makes no sense.
 func invalid(err error) error { return &control.Error{Kind: control.Refused, Err: err} }
 
-// explainInvalid says in the detail of a problem which part of a request is wrong.
+// explainInvalid names in the detail of a problem the part of the request that is wrong.
 func explainInvalid(_ huma.Context, _ string, v any) (any, error) {
 	if p, ok := v.(*huma.ErrorModel); ok && p.Detail == "validation failed" && len(p.Errors) > 0 {
 		first := p.Errors[0]

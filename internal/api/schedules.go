@@ -17,7 +17,7 @@ type SchedulePath struct {
 	Schedule string `path:"schedule" example:"calendar-sync" maxLength:"64" doc:"The schedule's name."`
 }
 
-// ScopeQuery says whose schedules are meant.
+// ScopeQuery chooses schedules by account or tenant.
 type ScopeQuery struct {
 	Account string `query:"account" maxLength:"254" doc:"Only those of this account."`
 	Tenant  string `query:"tenant" maxLength:"128" doc:"Only those of the accounts of this tenant."`
@@ -86,7 +86,7 @@ type ScopedRequest struct {
 	Body *jobs.ScheduleScope `required:"false"`
 }
 
-// read is what the request says.
+// read returns the schedule and the scope of the request.
 func (r ScopedRequest) read() (schedule jobs.Schedule, scope jobs.ScheduleScope, err error) {
 	if r.Body != nil {
 		scope = *r.Body

@@ -14,7 +14,7 @@ type Steered struct {
 	Changed bool     `json:"changed" doc:"False when it was so already."`
 }
 
-// Retried is a backfill of which failed messages are tried again.
+// Retried is a backfill whose failed messages are tried again.
 type Retried struct {
 	Job     jobs.Job `json:"job"`
 	Retried int      `json:"retried" doc:"How many messages are tried again."`

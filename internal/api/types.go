@@ -10,8 +10,8 @@ import (
 	"headroom/jobs"
 )
 
-// The types below stand in the OpenAPI document for those that they embed, which are
-// sent and received as they are. They repeat the fields that need a description, by the
+// The types below replace in the OpenAPI document those that they embed, which are sent
+// and received as they are. They repeat the fields that need a description, by the
 // same names. A test holds them to have no others.
 
 // Filter is a [jobs.Filter].
@@ -142,7 +142,7 @@ type SchedulePausing struct {
 	By      []string `json:"paused_by,omitempty" doc:"Whatever else pauses it for any of these accounts."`
 }
 
-// described are the types that another stands for in the document.
+// described maps types to those that replace them in the document.
 var described = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[jobs.Filter]():             reflect.TypeFor[Filter](),
 	reflect.TypeFor[jobs.FailureFilter]():      reflect.TypeFor[FailureFilter](),

@@ -72,7 +72,7 @@ type Options struct {
 	Log      *zap.Logger
 	Registry *prometheus.Registry // of all metrics; a new one if nil
 
-	// FreshRedis says that Redis was started for this run, or its prefix made for
+	// FreshRedis reports that Redis was started for this run, or its prefix made for
 	// it, so that windows that are missing are empty and not lost.
 	FreshRedis bool
 
@@ -362,7 +362,7 @@ func (a *App) Control() *control.Control { return a.control }
 // Ledger is the process' ledger, for callers of their own beside the workers.
 func (a *App) Ledger() *quota.Ledger { return a.ledger }
 
-// failOpen is the share of the settings, where 0 stands for none.
+// failOpen is the share of the settings, in which 0 means none.
 func failOpen(cfg config.Config) float64 {
 	if cfg.Quota.FailOpen == 0 {
 		return quota.NoFailOpen

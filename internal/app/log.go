@@ -11,8 +11,8 @@ import (
 	"headroom/internal/term"
 )
 
-// NewLog returns a logger that writes to w as the settings say. With format
-// auto it writes for people when w is a terminal, and JSON otherwise. Complaints
+// NewLog returns a logger that writes to w by the settings. With format auto it
+// writes text if w is a terminal, and JSON otherwise. Complaints
 // about a Redis that refuses are not repeated more than once a minute.
 func NewLog(c config.Log, w io.Writer) (*zap.Logger, error) {
 	level, err := zapcore.ParseLevel(c.Level)

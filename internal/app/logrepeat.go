@@ -90,7 +90,7 @@ func (r *repeats) log(kind string, at time.Time) (skipped int, ok bool) {
 	return skipped, true
 }
 
-// redisComplaint says why Redis refuses what an entry complains about, "" if the
+// redisComplaint is why Redis refuses what an entry complains about, "" if the
 // entry is about something else.
 func redisComplaint(message string, fields []zapcore.Field) string {
 	if cause := redisconn.Refusal(message); cause != "" { // Asynq's entries have no fields

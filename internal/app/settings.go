@@ -27,7 +27,7 @@ const (
 type publisher struct {
 	store  *sqlite.Store
 	ledger *quota.Ledger
-	apis   map[[2]string]bool // project and API of which the ledger knows
+	apis   map[[2]string]bool // project and API that the ledger knows
 	log    *zap.Logger
 	told   map[[2]string]uint32 // revisions of Redis that the store does not know
 }

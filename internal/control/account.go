@@ -14,8 +14,7 @@ import (
 )
 
 // An Assignment is the tenant and the priority class that an account is to have.
-// Nil leaves what is there; "" stands for the address' domain, and for the class of
-// the tenant.
+// Nil changes nothing; "" means the domain of the address, and the class of the tenant.
 type Assignment struct{ Tenant, Class *string }
 
 func (as Assignment) validate(cfg config.Config) error {
@@ -36,8 +35,8 @@ func (c *Control) Accounts(ctx context.Context) ([]jobs.Account, error) {
 	return read(ctx, c, func(s *sqlite.Store) ([]jobs.Account, error) { return s.Accounts(ctx) })
 }
 
-// Account returns an account, with those that share its mailbox. The error says how
-// to add it if there is none.
+// Account returns an account, with the others that share its mailbox. The error of an
+// unknown account contains the command that adds it.
 func (c *Control) Account(ctx context.Context, email string) (jobs.Account, error) {
 	_, account, err := c.known(ctx, email)
 	return account, err
@@ -60,8 +59,8 @@ func (c *Control) known(ctx context.Context, email string) (*sqlite.Store, jobs.
 	return s, account, err
 }
 
-// storeOf opens the store for a use case of one account, which a store that does not
-// exist cannot hold.
+// storeOf opens the store for a use case of one account. If there is no store, the
+// account is unknown.
 func (c *Control) storeOf(ctx context.Context, email string) (*sqlite.Store, error) {
 	s, err := c.store(ctx)
 	if errors.Is(err, ErrNoStore) {
@@ -70,7 +69,8 @@ func (c *Control) storeOf(ctx context.Context, email string) (*sqlite.Store, err
 	return s, err
 }
 
-// unknownAccount says how to make an account known, with a project that exists.
+// unknownAccount is the error of an account that is not stored, with the command that
+// adds it to a project of the settings.
 func (c *Control) unknownAccount(email string) error {
 	project := "PROJECT"
 	if names := slices.Sorted(maps.Keys(c.cfg.Google.Projects)); len(names) > 0 {
@@ -79,8 +79,8 @@ func (c *Control) unknownAccount(email string) error {
 	return missing(fmt.Sprintf("add it with: headroom account add %s --project %s", email, project), "unknown account %s", email)
 }
 
-// AddAccount stores an account, making the store where there is none. The error is
-// [jobs.ErrExists] if the account is there already.
+// AddAccount stores an account, and makes the store if it does not exist. The error is
+// [jobs.ErrExists] if the account is stored already.
 func (c *Control) AddAccount(ctx context.Context, email, project string, as Assignment) (jobs.Account, error) {
 	if _, err := c.projects(); err != nil { // before a store is made
 		return jobs.Account{}, err
@@ -119,7 +119,7 @@ func (c *Control) knownProject(project string) error {
 	return refusef("unknown project %s, the settings name %s; add google.projects.%s to the settings file", project, named(c.cfg.Google.Projects), project)
 }
 
-// named lists the keys of a map, or says that there are none.
+// named lists the keys of a map; "none" if it is empty.
 func named[V any](m map[string]V) string {
 	if len(m) == 0 {
 		return "none"

@@ -39,7 +39,7 @@ func (c *Control) StartBackfill(ctx context.Context, email string, filter jobs.F
 	return c.start(ctx, s, email, filter)
 }
 
-// start is [Control.StartBackfill] of an account that may, on queues that are claimed.
+// start is [Control.StartBackfill] after the checks.
 func (c *Control) start(ctx context.Context, s *sqlite.Store, email string, filter jobs.Filter) (Started, error) {
 	job, created, err := s.StartBackfill(ctx, email, filter)
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *Control) start(ctx context.Context, s *sqlite.Store, email string, filt
 	return Started{Job: job, Created: created}, nil
 }
 
-// mayStart finds an account in the store, which it returns as well. The error says why
-// nothing of it can be started.
+// mayStart returns the store and an account of it. The error gives the reason why nothing
+// of the account can be started.
 func (c *Control) mayStart(ctx context.Context, email string) (*sqlite.Store, jobs.Account, error) {
 	s, err := c.storeOf(ctx, email)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *Control) mayStart(ctx context.Context, email string) (*sqlite.Store, jo
 
 // Backfills returns the backfills of a name, the oldest first: the one with that id,
 // which may also be that of a sync, or all of the account with that address. The
-// error is [jobs.ErrNotFound] if there is none.
+// error matches [jobs.ErrNotFound] if there is no backfill.
 func (c *Control) Backfills(ctx context.Context, name string) ([]jobs.Job, error) {
 	s, err := c.store(ctx)
 	if err != nil {

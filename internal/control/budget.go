@@ -8,9 +8,8 @@ import (
 	"headroom/quota/price"
 )
 
-// budgetOf is the day's budget of a price list: what the settings say, and what
-// they do not say such that a backfill costs no money. It has no units when there
-// is none.
+// budgetOf is the day's budget of a price list: the settings' own, or else the units of a
+// day that Google does not bill. No budget has 0 units.
 func budgetOf(list *price.List, b config.Budget, key string) (price.Budget, []error) {
 	budget := price.Budget{API: list.API, Hard: b.Hard, AtEnd: b.AtEnd, Ahead: config.DefaultAhead}
 	if budget.AtEnd == "" {
@@ -56,7 +55,7 @@ func WithBudgets(cfg config.Config) config.Config {
 }
 
 // freeUnits is what Google does not bill of a project's day, 0 if the list does
-// not know. What Calendar's lists say is in requests of a whole billing account.
+// not know. The figure in Calendar's lists counts requests of a whole billing account.
 func freeUnits(list *price.List) int64 {
 	if list.API != "gmail" {
 		return 0

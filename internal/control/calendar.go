@@ -13,7 +13,7 @@ import (
 // agendaYears is how many years of occurrences are listed if no end is named.
 const agendaYears = 2
 
-// CalendarList is how the list of an account's calendars stands.
+// CalendarList is the state of an account's list of calendars.
 func (c *Control) CalendarList(ctx context.Context, email string) (jobs.CalendarList, error) {
 	return read(ctx, c, func(s *sqlite.Store) (jobs.CalendarList, error) { return s.CalendarList(ctx, email) })
 }

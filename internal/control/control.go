@@ -2,7 +2,8 @@
 // ask for syncs, read what is stored, see and set quota, run schedules. Commands and
 // the HTTP interface show what it returns; neither adds a rule of its own.
 //
-// Its errors say in their text what to do next, and [KindOf] sorts them.
+// The text of an error ends in the next step; [KindOf] sorts errors for exit codes and
+// HTTP statuses.
 package control
 
 import (
@@ -23,8 +24,8 @@ import (
 	"headroom/quota"
 )
 
-// Options says what a [Control] works on. Config and Log are required; the rest is
-// what the process has open already, and stays open when the Control is closed.
+// Options configures a [Control]. Config and Log are required. The rest is what the
+// process has open already; it stays open when the Control is closed.
 type Options struct {
 	Config config.Config
 	Log    *zap.Logger
@@ -85,11 +86,11 @@ func (c *Control) Close() error {
 	return errors.Join(errs...)
 }
 
-// store opens the store. Where there is none, it makes neither a store nor a folder
-// and returns [ErrNoStore].
+// store opens the store. If there is no store, it makes neither a store nor a folder and
+// returns [ErrNoStore].
 func (c *Control) store(ctx context.Context) (*sqlite.Store, error) { return c.open(ctx, openStore) }
 
-// newStore opens the store, and makes it where there is none.
+// newStore opens the store, and makes it if it does not exist.
 func (c *Control) newStore(ctx context.Context) (*sqlite.Store, error) { return c.open(ctx, MakeStore) }
 
 func (c *Control) open(ctx context.Context, open func(context.Context, config.Config, *zap.Logger) (*sqlite.Store, error)) (*sqlite.Store, error) {
@@ -131,8 +132,8 @@ func (c *Control) clients() (*redisconn.Clients, error) {
 	return r, nil
 }
 
-// reach makes sure that Redis answers now, and once that it is fit to be used: what
-// needs it writes nothing otherwise.
+// reach checks that Redis answers now, and the first time that it is fit for use. A use
+// case that needs Redis writes nothing before.
 func (c *Control) reach(ctx context.Context) (*redisconn.Clients, error) {
 	r, err := c.clients()
 	if err != nil {
@@ -150,8 +151,8 @@ func (c *Control) reach(ctx context.Context) (*redisconn.Clients, error) {
 	return r, nil
 }
 
-// claim reaches Redis for a use case that puts tasks on the queues. The error says
-// so if they belong to another store.
+// claim reaches Redis for a use case that puts tasks on the queues. The error names the
+// other store if they belong to one.
 func (c *Control) claim(ctx context.Context, s *sqlite.Store) error {
 	r, err := c.reach(ctx)
 	if err != nil {

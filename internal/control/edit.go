@@ -22,7 +22,7 @@ type QuotaEdit struct {
 	To   float64
 }
 
-// name is the edit's key as people write it.
+// name is the edit's key as in KEY=VALUE.
 func (e QuotaEdit) name() string {
 	if e.Lane == "" {
 		return keyMode
@@ -30,8 +30,8 @@ func (e QuotaEdit) name() string {
 	return string(e.Lane) + "." + string(e.Key)
 }
 
-// ParseQuotaEdit reads KEY=VALUE or, to unset, KEY. Whether the value is allowed
-// is for the price list to say.
+// ParseQuotaEdit reads KEY=VALUE or, to unset, KEY. The price list decides
+// later whether the value is allowed.
 func ParseQuotaEdit(text string, unset bool) (QuotaEdit, error) {
 	name, value, assigned := strings.Cut(text, "=")
 	if assigned == unset {
@@ -80,8 +80,8 @@ type QuotaValue struct {
 	New any    `json:"new"`
 }
 
-// apply makes an edit to live settings. Text says for people what changed; ""
-// when nothing did.
+// apply makes an edit to live settings. Text describes the change; "" if nothing
+// changed.
 func (e QuotaEdit) apply(l *quota.Ledger, api string, s QuotaScope, live quota.Live) (_ quota.Live, v QuotaValue, text string, err error) {
 	before := live
 	place := quota.Change{User: s.Account, Lane: e.Lane, Limit: s.Limit, Key: e.Key, Value: e.To}

@@ -10,7 +10,8 @@ import (
 	"headroom/quota"
 )
 
-// A Kind says whose fault an error is, and so which exit code or HTTP status shows it.
+// A Kind sorts errors by who can act on them. Exit codes and HTTP statuses follow from
+// it.
 type Kind int
 
 // The kinds of errors.
@@ -31,7 +32,7 @@ const (
 type Error struct {
 	Kind Kind
 	Err  error
-	Hint string // what to do next; "": Err says it
+	Hint string // the next step; "": Err contains it
 }
 
 func (e *Error) Error() string {

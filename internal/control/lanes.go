@@ -9,7 +9,7 @@ import (
 )
 
 // laneChanges returns the values that the settings name, which stay when the mode
-// changes. A pace of 0 in lane interactive is none: that lane is never paced.
+// changes. A pace of 0 in lane interactive is left out: that lane is never paced.
 func laneChanges(l config.Lanes) []quota.Change {
 	wide := func(l config.Lane) config.BackfillLane {
 		return config.BackfillLane{Ceiling: l.Ceiling, Pace: l.Pace, InFlight: l.InFlight}

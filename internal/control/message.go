@@ -30,8 +30,8 @@ func (c *Control) CountMessages(ctx context.Context, email string, f jobs.Messag
 	return s.CountFound(ctx, email, f)
 }
 
-// Message returns the row of a stored message. The error is a [jobs.ErrNotFound] that
-// says what to do if there is no such account or message.
+// Message returns the row of a stored message. The error is a [jobs.ErrNotFound] whose
+// hint is the next step if there is no such account or message.
 func (c *Control) Message(ctx context.Context, email, id string) (jobs.Message, error) {
 	s, account, err := c.known(ctx, email)
 	if err != nil {

@@ -98,7 +98,7 @@ func withCosts(list *price.List, costs config.Costs, key string) (*price.List, [
 	return list, problems
 }
 
-// GmailList is the price list by which a project pays for Gmail; nil if there is none.
+// GmailList is the price list of a project for Gmail; nil without one.
 func GmailList(p quota.Project) *price.List {
 	for _, list := range p.Lists {
 		if list.API == "gmail" {

@@ -80,7 +80,7 @@ func (r QuotaRequest) checkEdits(scope QuotaScope, list *price.List) error {
 	return nil
 }
 
-// QuotaScope says for what settings hold.
+// QuotaScope is what settings apply to.
 type QuotaScope struct {
 	Project string `json:"project"`
 	Account string `json:"account,omitempty"` // all of the project's if empty

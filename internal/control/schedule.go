@@ -61,8 +61,8 @@ type SchedulePausing struct {
 }
 
 // scoped reads what schedules run for, narrowed to the accounts of the scope, whose
-// address it brings into the form of the store. The error is a [jobs.ErrNotFound] that
-// says what to do if there is no such account or tenant.
+// address it writes as the store does. The error of an unknown account or tenant is a
+// [jobs.ErrNotFound] with the next step.
 func (c *Control) scoped(ctx context.Context, scope *jobs.ScheduleScope) (jobs.ScheduleSnapshot, error) {
 	if scope.Account != "" && scope.Tenant != "" {
 		return jobs.ScheduleSnapshot{}, refusef("name an account or a tenant, not both")
@@ -142,7 +142,7 @@ func (c *Control) NextRuns(ctx context.Context, schedule jobs.Schedule, account 
 	return all[:min(n, len(all))], nil
 }
 
-// nothingToRun says why a schedule asks for nothing of an account.
+// nothingToRun are the reasons why a schedule has nothing to ask for of an account.
 var nothingToRun = map[jobs.Schedule]string{
 	jobs.ScheduleMail:      "its mailbox is not known before the first backfill of all of it (headroom backfill start %[1]s), or its live sync is paused, blocked or cancelled (headroom sync %[1]s)",
 	jobs.ScheduleCalendar:  "its calendars were never synced, or their sync is paused, blocked or cancelled (headroom calendar sync %[1]s)",
@@ -151,8 +151,8 @@ var nothingToRun = map[jobs.Schedule]string{
 }
 
 // RunSchedule asks for the work of a schedule now, paused or not, and leaves its
-// slots as they are. For an account of which there is nothing to ask for, the error
-// says why.
+// slots as they are. If there is nothing to ask for of the account, the error
+// gives the reason.
 func (c *Control) RunSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (ScheduleRun, error) {
 	snapshot, err := c.scoped(ctx, &scope)
 	if err != nil {

@@ -30,7 +30,7 @@ type QuotaRequest struct {
 type QuotaSet struct {
 	QuotaScope
 	APIs []QuotaAPISet `json:"apis"`
-	// Unpublished says why Redis does not have the settings yet; "": it does.
+	// Unpublished is the reason why Redis does not have the settings yet; "": it has them.
 	Unpublished string `json:"unpublished,omitempty"`
 }
 

@@ -20,7 +20,7 @@ type Steered struct {
 	Changed bool     `json:"changed"` // false: it was so already
 }
 
-// Retried is a job of which failed items were made pending again.
+// Retried is a job whose failed items were made pending again.
 type Retried struct {
 	Job     jobs.Job `json:"job"`
 	Retried int      `json:"retried"`

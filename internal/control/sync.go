@@ -66,8 +66,8 @@ func (c *Control) StartCalendarSync(ctx context.Context, email string) (asked Sy
 	return asked, c.begin(ctx, asked, "sync of the calendars of "+email)
 }
 
-// begin puts the task of a sync that was asked for on the queue. The error says that
-// the sync is paused.
+// begin puts the task of a sync that was asked for on the queue. The error
+// reports that the sync is paused.
 func (c *Control) begin(ctx context.Context, asked SyncAsked, what string) error {
 	if asked.Job.State == jobs.Paused {
 		return Errorf(Conflict, "the %s is paused; resume it with: headroom backfill resume %s", what, asked.Job.ID)

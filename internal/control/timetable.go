@@ -125,7 +125,7 @@ func pausedBy(s scheduler.ScheduleStatus) (by []string) {
 	return by
 }
 
-// scheduleWork is how the work stands that schedules ask for.
+// scheduleWork is the state of the work that schedules ask for.
 type scheduleWork map[jobs.Schedule]map[string]jobs.ScheduleOutcome
 
 func workOf(ctx context.Context, s *sqlite.Store, account string) (scheduleWork, error) {
@@ -143,8 +143,8 @@ func workOf(ctx context.Context, s *sqlite.Store, account string) (scheduleWork,
 	return work, nil
 }
 
-// result is what an account's last run came to: how the work stands that it asked
-// for, or that it has yet to begin.
+// result is the result of an account's last run: the state of the work that it asked
+// for, or that the work has not begun.
 func (w scheduleWork) result(s scheduler.ScheduleStatus) (result, problem string) {
 	switch {
 	case s.Slot.Runs == 0:
@@ -166,7 +166,7 @@ func (w scheduleWork) result(s scheduler.ScheduleStatus) (result, problem string
 	return string(last.State), last.Error
 }
 
-// TimingFunc says when schedules run, by the settings.
+// TimingFunc returns when schedules run, by the settings.
 func TimingFunc(cfg config.Config) func(schedule jobs.Schedule, tenant, account string) scheduler.Timing {
 	return func(s jobs.Schedule, tenant, account string) scheduler.Timing {
 		set := cfg.Schedule(s, tenant, account)

@@ -189,9 +189,9 @@ func (q *Owner) tasks(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Run says every few seconds that the queues are in use, until ctx ends. It fails
-// when they belong to another store by then, as after a FLUSHALL; a Redis that does
-// not answer is no reason to.
+// Run marks the queues as in use every few seconds, until ctx ends. It fails if they
+// belong to another store by then, as after a FLUSHALL, but not if Redis does not
+// answer.
 func (q *Owner) Run(ctx context.Context) error {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
@@ -200,7 +200,7 @@ func (q *Owner) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), period/2)
 			defer cancel()
-			// Another process of the store that runs says so again.
+			// Another running process of the store sets the mark again.
 			if err := q.Redis.HDel(bound, Key(q.Prefix, "store"), "seen").Err(); err != nil {
 				q.Log.Debug("end of the process not noted in Redis", zap.Error(err))
 			}

@@ -127,7 +127,7 @@ func reply(err error) string {
 	return ""
 }
 
-// Cause says in few words why Redis did not answer, and what to do.
+// Cause explains in few words why Redis did not answer, and gives the next step.
 func Cause(err error) error {
 	answer := reply(err)
 	var dns *net.DNSError
@@ -151,7 +151,7 @@ func Cause(err error) error {
 	return fmt.Errorf("%w; set redis.url (HEADROOM_REDIS_URL)", err)
 }
 
-// versionIn finds the version in what INFO says, "" where it says none.
+// versionIn finds the version in the answer to INFO; "" if it has none.
 func versionIn(info string) string {
 	for line := range strings.Lines(info) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); ok {

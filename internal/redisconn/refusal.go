@@ -31,7 +31,7 @@ var refusals = map[string]string{
 
 var refusalWord = regexp.MustCompile(`(?:^|[ :-])(` + strings.Join(slices.Sorted(maps.Keys(refusals)), "|") + `) `)
 
-// Refusal finds in an error's text why Redis refuses commands, and says it in plain
+// Refusal finds in an error's text why Redis refuses commands, and explains it in plain
 // words; "" if the text is about something else.
 func Refusal(text string) string {
 	if found := refusalWord.FindStringSubmatch(text); found != nil {

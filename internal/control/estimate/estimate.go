@@ -19,7 +19,7 @@ type Figure struct {
 	Value int64  `json:"value"`
 	Least int64  `json:"least"`
 	Most  int64  `json:"most"`
-	How   string `json:"how"` // how it was found, for people
+	How   string `json:"how"` // how it was found, as text
 }
 
 func exactly(n int64, how string) Figure { return Figure{n, n, n, how} }
@@ -49,7 +49,7 @@ type Estimate struct {
 	Bytes    *Figure `json:"bytes"`    // of raw messages to fetch; null: nobody asked
 
 	Plan   []Step   `json:"plan"` // the calls, in their order
-	Why    string   `json:"why"`  // it is this plan, for people
+	Why    string   `json:"why"`  // it is this plan, as text
 	Prices []Priced `json:"prices"`
 
 	Spent int64 `json:"spent"` // units that asking cost, by the project's own prices
@@ -68,7 +68,7 @@ func (e Estimate) Own() Priced {
 // MostSampled bounds how many messages are asked for their sizes.
 const MostSampled = 10
 
-// An Estimator says what backfills would take. It charges its calls to the interactive
+// An Estimator finds out what backfills would take. It charges its calls to the interactive
 // lane, since a user waits for them. All fields but the last are required.
 type Estimator struct {
 	Store    *sqlite.Store

@@ -9,7 +9,7 @@ import (
 )
 
 // byThread reports whether the count of calls hangs on how the messages are spread
-// over threads, which only a listing says.
+// over threads, which takes a listing.
 func (s *survey) byThread() bool {
 	for _, list := range s.Projects[s.account.Project].Lists {
 		if list.API != "gmail" {

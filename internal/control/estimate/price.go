@@ -24,7 +24,7 @@ type Step struct {
 type Priced struct {
 	List string `json:"list"`
 	Own  bool   `json:"own"` // the project pays by it
-	// Verified says that the costs of the plan's calls were seen on Google's own page.
+	// Verified reports that the costs of the plan's calls were seen on Google's own page.
 	Verified bool   `json:"verified"`
 	Units    Figure `json:"units"`
 
@@ -79,7 +79,7 @@ func (s *survey) wholes(list *price.List, what string) []Step {
 	return steps
 }
 
-// why says for people why no other plan is cheaper.
+// why explains why no other plan is cheaper.
 func (s *survey) why(list *price.List) string {
 	text := whyThisPlan(list, s.filter.Format)
 	if s.filter.ByThread() && list != nil {
@@ -133,7 +133,7 @@ func (s *survey) price(p *Priced, project quota.Project, e Estimate) error {
 // day is a day of Google's.
 const day = 24 * time.Hour
 
-// time says how long the units take where nobody else spends any: at the ceiling of
+// time sets how long the units take if nobody else spends any: at the ceiling of
 // the user's limits and the project's, the day's budget, and a user's bytes of a day.
 func (s *survey) time(p *Priced, project quota.Project, bytes *Figure) error {
 	caller := quota.Caller{Project: s.account.Project, User: s.account.QuotaUser(), Lane: quota.Backfill}

@@ -41,7 +41,7 @@ type survey struct {
 	stored          map[string]bool   // of ids
 
 	attached Figure // attachments to fetch, for format full
-	large    Figure // messages to fetch whose body is too large to be brought
+	large    Figure // messages to fetch whose body is too large to be fetched
 }
 
 // paid counts what a call costs.
@@ -57,7 +57,7 @@ func (s *survey) fetch() Figure {
 }
 
 // count finds how many messages the filter lets through, by the cheapest means that
-// is sure enough: what the profile and the labels say, or else a listing of ids.
+// is sure enough: the counts of the profile and the labels, or else a listing of ids.
 func (s *survey) count(ctx context.Context) error {
 	all, threads, err := s.box.Totals(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *survey) countLabel(ctx context.Context) error {
 }
 
 // countKnown counts what is stored of what was counted. Which of a mailbox are its
-// newest messages only a listing says.
+// newest messages takes a listing.
 func (s *survey) countKnown(ctx context.Context, label string) error {
 	bodies, err := s.Store.Bodies(ctx, s.account.Email, s.filter.Format, label, s.filter.SpamTrash || label == "SPAM" || label == "TRASH")
 	if err != nil {
@@ -134,8 +134,8 @@ func (s *survey) countKnown(ctx context.Context, label string) error {
 	return nil
 }
 
-// list counts by listing ids, up to a bound. Never by what a listing says of its
-// size, which Google makes 201 whatever that is.
+// list counts by listing ids, up to a bound. It ignores the size that a listing
+// estimates, which Google gives as 201 whatever it is.
 func (s *survey) list(ctx context.Context) error {
 	seen, first := map[string]bool{}, s.filter.First
 	s.thread = map[string]string{}

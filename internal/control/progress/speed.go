@@ -1,4 +1,4 @@
-// Package progress says how far a job is, how fast it goes and how long it still
+// Package progress computes how far a job is, how fast it goes and how long it still
 // takes. It only computes: it reads no store.
 package progress
 
@@ -17,9 +17,9 @@ const (
 	manyWindows, aWhile = 5, time.Minute
 	// headStart is for how long a job is taken to have gone at the speed that the
 	// settings allow before it was looked at, so that its first seconds, in which a
-	// process warms up, do not say all.
+	// process warms up, count little.
 	headStart = 2 * time.Second
-	// longWait is from when on a wait is none of a job's pace. Shorter ones, for
+	// longWait is how long a wait must be not to count as part of a job's pace. Shorter ones, for
 	// the next units of quota, come again and again and belong to it.
 	longWait = 10 * time.Second
 )
@@ -28,7 +28,7 @@ const (
 // better of its speeds in the last window of the quota and in the last few: the
 // quota sets a steady pace, so that a time in which the job was slower for another
 // reason, be it over or under way, is not how the rest will go. Time in a long wait
-// does not count: it says nothing about how fast the job goes after it. The zero
+// does not count, because it does not show how fast the job goes after it. The zero
 // value has seen nothing. It is not safe for concurrent use.
 type Speed struct {
 	// Metadata is what the metadata of a message costs over what its body does, for
@@ -58,7 +58,7 @@ func (s *Speed) Look(at time.Time, j jobs.Job) {
 		*s = Speed{Metadata: s.Metadata, Allowed: s.Allowed, Window: s.Window} // the job started over
 	}
 	if n := len(s.looks); n > 0 && s.looks[n-1].done == 0 && !s.long() {
-		s.looks = nil // how long the first message took to come says nothing
+		s.looks = nil // the time before the first message is not the speed
 	}
 	now := look{done: done}
 	if n := len(s.looks); n > 0 {
@@ -113,7 +113,7 @@ func (s *Speed) Work(j jobs.Job) (done, left float64) {
 	if total == 0 {
 		return done, 0
 	}
-	unseen := total - (p.Done() - p.Stored) - p.Noted // of which not even the metadata came
+	unseen := total - (p.Done() - p.Stored) - p.Noted // whose metadata is not stored either
 	return done, float64(max(0, total-p.Done())) + metadata*float64(max(0, unseen))
 }
 
@@ -150,7 +150,7 @@ func (s *Speed) window() time.Duration { return cmp.Or(s.Window, time.Minute) }
 
 // ETA is how long the job still takes from the last look on: the rest of a long
 // wait, and then the work at the speed known. It is not known while the job
-// stands still or nobody knows how much there is.
+// stands still or its size is not known.
 func (s *Speed) ETA(j jobs.Job) (left time.Duration, known bool) {
 	total, _ := Total(j)
 	rate := s.PerSecond()

@@ -23,7 +23,7 @@ type Reader struct {
 	Lists   []*price.List // of the project
 	Project string
 	Account string // "": the whole project
-	User    string // whom the account's calls are counted for: its mailbox
+	User    string // the mailbox for which the account's calls are counted
 }
 
 // IsAccount reports whether r reads the quota of an account, not of a project.
@@ -71,14 +71,14 @@ type LaneQuota struct {
 	Lane    quota.Lane `json:"lane"`
 	Ceiling int64      `json:"ceiling"`
 	Left    int64      `json:"left"`   // 0 while the lane is closed
-	Source  string     `json:"source"` // who says so
+	Source  string     `json:"source"` // which setting or event decides it
 }
 
 // QuotaDay is a project's budget.
 type QuotaDay struct {
 	Used    int64     `json:"used"`
 	Budget  int64     `json:"budget"`
-	Allowed int64     `json:"allowed"` // what backfills may have brought it to by now
+	Allowed int64     `json:"allowed"` // how far backfills may have spent it by now
 	Pauses  bool      `json:"pauses"`  // the background, once the budget is spent
 	Ends    time.Time `json:"ends"`
 }
@@ -90,7 +90,7 @@ type ScopeQuota struct {
 	Cooldown     *quota.Cooldown `json:"cooldown,omitempty"`
 	UnknownUntil time.Time       `json:"unknown_until,omitzero"`
 	Share        float64         `json:"share"` // of the limits that may be used since Google refused; 1: all
-	Lent         float64         `json:"lent"`  // of the limits, that the background gave up to people
+	Lent         float64         `json:"lent"`  // of the limits, given up by the background for interactive traffic
 }
 
 // FlightQuota is how many calls are in flight, and may be.
@@ -249,7 +249,7 @@ func (r *Reader) windows(ctx context.Context, list *price.List, looks map[quota.
 	return all, day, nil
 }
 
-// lostSource says what decides about a lane while nobody knows what was spent.
+// lostSource is what decides about a lane while the spent units are unknown.
 func lostSource(lane quota.Lane) string {
 	if lane == quota.Interactive {
 		return "what the background's ceilings leave, less what was spent since"
@@ -285,7 +285,7 @@ func attribute(used int64, spent map[quota.Lane]int64) (parts map[quota.Lane]int
 	return parts, used
 }
 
-// source says who set a ceiling, and what has lowered it since.
+// source is which setting decides a ceiling, and what has lowered it since.
 func source(rule quota.LaneRule, ceiling, units int64, s quota.ScopeState) string {
 	text := rule.Source
 	if ceiling >= int64(rule.Ceiling*float64(units)) {
