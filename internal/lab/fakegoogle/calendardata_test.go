@@ -15,7 +15,7 @@ func icsFolder(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("HEADROOM_TESTDATA")
 	if dir == "" {
-		dir = "../../../shared/data"
+		dir = "../../../../shared/data"
 	}
 	dir = filepath.Join(dir, "ics")
 	if _, err := os.Stat(dir); err != nil {

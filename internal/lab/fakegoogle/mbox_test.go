@@ -85,7 +85,7 @@ func testdata(t *testing.T, name string) string {
 	t.Helper()
 	root := os.Getenv("HEADROOM_TESTDATA")
 	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared", "data")
+		root = filepath.Join("..", "..", "..", "..", "shared", "data")
 	}
 	path := filepath.Join(root, name)
 	if _, err := os.Stat(path); err != nil {
