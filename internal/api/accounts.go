@@ -37,13 +37,7 @@ func (a *API) addAccounts() {
 		Example: Page[jobs.Account]{Items: []jobs.Account{exampleAccount}},
 	}, func(ctx context.Context, in *Paging) (*Body[Page[jobs.Account]], error) {
 		all, err := a.control.Accounts(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for len(all) > 0 && all[0].Email <= in.after {
-			all = all[1:]
-		}
-		return paged(*in, all[:min(len(all), in.Limit+1)], func(a jobs.Account) string { return a.Email }), nil
+		return pagedOf(*in, all, func(a jobs.Account) string { return a.Email }), err
 	})
 	add(a, operation{
 		ID: "get-account", Method: http.MethodGet, Path: "/accounts/{email}", Tag: tagAccounts,

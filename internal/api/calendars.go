@@ -54,13 +54,7 @@ func (a *API) addCalendars() {
 		Paging
 	}) (*Body[Page[jobs.CountedCalendar]], error) {
 		all, err := a.control.Calendars(ctx, in.Email)
-		if err != nil {
-			return nil, err
-		}
-		for len(all) > 0 && all[0].ID <= in.after {
-			all = all[1:]
-		}
-		return paged(in.Paging, all[:min(len(all), in.Limit+1)], func(c jobs.CountedCalendar) string { return c.ID }), nil
+		return pagedOf(in.Paging, all, func(c jobs.CountedCalendar) string { return c.ID }), err
 	})
 	add(a, operation{
 		ID: "list-events", Method: http.MethodGet, Path: "/accounts/{email}/calendars/{calendar}/events", Tag: tagCalendars,

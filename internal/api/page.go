@@ -91,3 +91,11 @@ func paged[T any](p Paging, found []T, id func(T) string) *Body[Page[T]] {
 	}
 	return &Body[Page[T]]{page}
 }
+
+// pagedOf makes a page of a whole list, which is in the order of its ids.
+func pagedOf[T any](p Paging, all []T, id func(T) string) *Body[Page[T]] {
+	for len(all) > 0 && id(all[0]) <= p.after {
+		all = all[1:]
+	}
+	return paged(p, all[:min(len(all), p.Limit+1)], id)
+}

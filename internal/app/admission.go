@@ -60,20 +60,3 @@ func weights(f config.Fairness) scheduler.Weights {
 	}
 	return w
 }
-
-// addAdmission adds what gives places to backfills.
-func (a *App) addAdmission(queue scheduler.Putter) error {
-	capacity, err := capacities(a.cfg, a.projects, a.ledger)
-	if err != nil {
-		return err
-	}
-	admission, err := scheduler.NewAdmission(scheduler.AdmissionOptions{
-		Store: a.store, Queue: queue, Capacity: capacity, Weights: weights(a.cfg.Fairness),
-		PerTenant: a.cfg.Fairness.PlacesPerTenant, Log: a.opts.Log, Registerer: a.opts.Registry,
-	})
-	if err != nil {
-		return err
-	}
-	a.parts = append(a.parts, part{"admission", admission.Run})
-	return nil
-}

@@ -263,32 +263,56 @@ func (a *App) addWeb(ln net.Listener) error {
 	return nil
 }
 
+// add adds a part that was made, or returns the error of making it.
+func (a *App) add(name string, made interface{ Run(context.Context) error }, err error) error {
+	if err == nil {
+		a.parts = append(a.parts, part{name, made.Run})
+	}
+	return err
+}
+
+// addScheduler adds the loops of a process with [RoleScheduler].
 func (a *App) addScheduler() error {
-	schedule, err := config.ParseTick(a.cfg.Scheduler.Tick)
+	tick, err := config.ParseTick(a.cfg.Scheduler.Tick)
 	if err != nil {
 		return fmt.Errorf("scheduler.tick: %w", err)
 	}
-	queues := a.queues()
-	s, err := scheduler.New(scheduler.Options{
-		Store:    a.store,
-		Queue:    queues,
-		Schedule: schedule, Log: a.opts.Log, Registerer: a.opts.Registry,
-		Lease: a.cfg.Worker.Lease, TaskTimeout: workers.DefaultTaskTimeout(a.cfg.Worker.Slice),
-	})
+	capacity, err := capacities(a.cfg, a.projects, a.ledger)
 	if err != nil {
 		return err
 	}
-	a.parts = append(a.parts, part{"scheduler", s.Run})
-	if err := a.addAdmission(queues); err != nil {
+	queues, log, registry := a.queues(), a.opts.Log, a.opts.Registry
+
+	rescue, err := scheduler.New(scheduler.Options{
+		Store: a.store, Queue: queues, Schedule: tick, Log: log, Registerer: registry,
+		Lease: a.cfg.Worker.Lease, TaskTimeout: workers.DefaultTaskTimeout(a.cfg.Worker.Slice),
+	})
+	if err := a.add("scheduler", rescue, err); err != nil {
 		return err
 	}
-	if err := a.addSchedules(); err != nil {
+	admission, err := scheduler.NewAdmission(scheduler.AdmissionOptions{
+		Store: a.store, Queue: queues, Capacity: capacity, Weights: weights(a.cfg.Fairness),
+		PerTenant: a.cfg.Fairness.PlacesPerTenant, Log: log, Registerer: registry,
+	})
+	if err := a.add("admission", admission, err); err != nil {
 		return err
 	}
-	if err := a.addSyncs(queues); err != nil {
+	schedules, err := scheduler.NewSchedules(scheduler.SchedulesOptions{
+		Store: a.store, TimingFunc: control.TimingFunc(a.cfg), Log: log, Registerer: registry,
+	})
+	if err := a.add("schedules", schedules, err); err != nil {
 		return err
 	}
-	return a.addWatches()
+	syncs, err := scheduler.NewSyncs(scheduler.SyncOptions{
+		Store: a.store, Calendars: a.store, Queue: queues, Log: log, Registerer: registry,
+	})
+	if err := a.add("syncs", syncs, err); err != nil {
+		return err
+	}
+	watches, err := scheduler.NewWatches(scheduler.WatchOptions{
+		Store: a.store, Watched: control.Watched(a.cfg), Log: log, Registerer: registry,
+	})
+	return a.add("watches", watches, err)
 }
 
 func (a *App) addWorkers(gmail *google.Google) error {
@@ -301,11 +325,7 @@ func (a *App) addWorkers(gmail *google.Google) error {
 		PricesFunc: func(project string) *price.List { return control.GmailList(a.projects[project]) }, MaxMessageBytes: int64(w.MaxMessageBytes),
 		Log: a.opts.Log, Registerer: a.opts.Registry,
 	})
-	if err != nil {
-		return err
-	}
-	a.parts = append(a.parts, part{"workers", workers.Run})
-	return nil
+	return a.add("workers", workers, err)
 }
 
 // queues are those that the scheduler watches, by kind of job.
@@ -315,18 +335,6 @@ func (a *App) queues() scheduler.Queues {
 	}
 	backfills, syncs := of(quota.Backfill), of(quota.Sync)
 	return scheduler.Queues{jobs.MailBackfill: backfills, jobs.MailSync: syncs, jobs.CalendarSync: syncs}
-}
-
-// addSyncs adds what starts live syncs when they are due.
-func (a *App) addSyncs(queues scheduler.Queues) error {
-	s, err := scheduler.NewSyncs(scheduler.SyncOptions{
-		Store: a.store, Calendars: a.store, Queue: queues, Log: a.opts.Log, Registerer: a.opts.Registry,
-	})
-	if err != nil {
-		return err
-	}
-	a.parts = append(a.parts, part{"syncs", s.Run})
-	return nil
 }
 
 // Run runs the parts until ctx ends, and returns nil then, or until one fails.

@@ -2,9 +2,7 @@ package app
 
 import (
 	"headroom/config"
-	"headroom/internal/control"
 	"headroom/internal/push"
-	"headroom/scheduler"
 	"headroom/workers"
 )
 
@@ -42,16 +40,4 @@ func (a *App) watching() workers.Watching {
 		return workers.Watching{}
 	}
 	return workers.Watching{Store: a.store, Topic: p.Gmail.Topic, Address: p.Calendar.Address.Reveal(), Shown: p.Calendar.Address.String()}
-}
-
-// addWatches adds the part that notices when Google stops pushing.
-func (a *App) addWatches() error {
-	w, err := scheduler.NewWatches(scheduler.WatchOptions{
-		Store: a.store, Watched: control.Watched(a.cfg), Log: a.opts.Log, Registerer: a.opts.Registry,
-	})
-	if err != nil {
-		return err
-	}
-	a.parts = append(a.parts, part{"watches", w.Run})
-	return nil
 }
