@@ -12,7 +12,6 @@ import (
 
 	"headroom/internal/agenda"
 	"headroom/internal/control"
-	"headroom/internal/lenient"
 	"headroom/internal/term"
 	"headroom/jobs"
 )
@@ -214,44 +213,9 @@ func whenCell(w agenda.When) string {
 
 var eventTable = term.Table[jobs.Event]{
 	Columns: []string{"CALENDAR", "ID", "KIND", "START", "SUMMARY…"},
-	Cells:   eventCells,
-	Empty:   noEvents,
-}
-
-// shownEvent is what a line shows of an event.
-type shownEvent struct {
-	Summary    string    `json:"summary"`
-	Start      shownTime `json:"start"`
-	Original   shownTime `json:"originalStartTime"`
-	Recurrence []string  `json:"recurrence"`
-}
-
-type shownTime struct {
-	Date     string `json:"date"`
-	DateTime string `json:"dateTime"`
-	TimeZone string `json:"timeZone"`
-}
-
-func (t shownTime) String() string {
-	if t.TimeZone != "" {
-		return t.DateTime + " " + t.TimeZone
-	}
-	return cmp.Or(t.Date, t.DateTime, term.None)
-}
-
-func eventCells(e jobs.Event) []any {
-	var shown shownEvent
-	_, _ = lenient.Unmarshal(e.JSON, &shown, lenient.Text(func(s string) shownTime { return shownTime{Date: s} })) // what is missing shows as such
-	kind, start := "event", shown.Start
-	switch {
-	case !e.DeletedAt.IsZero():
-		kind = "deleted"
-	case e.Cancelled():
-		kind, start = "cancelled", shown.Original
-	case e.Series != "":
-		kind = "changed"
-	case len(shown.Recurrence) > 0:
-		kind = "series"
-	}
-	return []any{e.Calendar, e.ID, kind, start, shown.Summary}
+	Cells: func(e jobs.Event) []any {
+		l := agenda.LineOf(e)
+		return []any{e.Calendar, e.ID, l.Kind, cmp.Or(l.Start, term.None), l.Summary}
+	},
+	Empty: noEvents,
 }

@@ -21,7 +21,7 @@ var may = map[string][]string{
 	"cmd/headroom": { // flags and rendering: never a store
 		"config", "internal/app", "internal/control", "internal/control/estimate", "internal/control/progress", "internal/control/quotaview", // what commands do
 		"internal/agenda", "internal/export", // what exports are made of
-		"internal/gauge", "internal/lenient", "internal/term", // how results look
+		"internal/gauge", "internal/term", // how results look
 		"internal/lab/cli",    // more commands
 		"jobs", "quota/price", // words
 	},
