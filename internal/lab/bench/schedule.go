@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"headroom/internal/store/sqlite"
 	"headroom/jobs"
@@ -78,14 +78,12 @@ type day struct {
 	begin    time.Time
 	now      time.Time
 	ticks    []time.Time // of all replicas
-	raw      *sql.DB
-	done     *sql.Stmt // ends all syncs
 	replicas []*replica
 
 	mu      sync.Mutex // syncs start side by side
 	put     map[jobs.TaskRef]int
 	at      map[string][]time.Time // when runs of each account began
-	pending bool                   // tasks were put that no worker has done
+	pending []jobs.TaskRef         // tasks that no worker has done
 	worked  time.Time              // when the last were
 }
 
@@ -126,28 +124,56 @@ func (d *day) create(ctx context.Context, o Options, path string) error {
 	if err := d.launch(ctx, o, path, 0); err != nil {
 		return err
 	}
-	var err error
-	if d.raw, err = sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(15000)&_pragma=synchronous(NORMAL)&_txlock=immediate"); err != nil {
+	all := make([]string, d.size.accounts)
+	for i := range all {
+		all[i] = account(i)
+	}
+	return sideBySide(all, func(email string) error { return addMailbox(ctx, d.replicas[0].store, email) })
+}
+
+func account(i int) string { return fmt.Sprintf("user%05d@example.com", i) }
+
+// addMailbox adds an account whose mailbox has a cursor: a backfill has begun there,
+// and was cancelled.
+func addMailbox(ctx context.Context, s *sqlite.Store, email string) error {
+	if err := s.AddAccount(ctx, jobs.Account{Email: email, Project: "main"}); err != nil {
 		return err
 	}
-	if d.done, err = d.raw.PrepareContext(ctx, "UPDATE jobs SET state = 'completed', live = FALSE WHERE live"); err != nil {
-		return err
-	}
-	tx, err := d.raw.BeginTx(ctx, nil)
+	job, _, err := s.StartBackfill(ctx, email, jobs.Filter{})
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback()
-	for i := range d.size.accounts {
-		email := fmt.Sprintf("user%05d@example.com", i)
-		if _, err := tx.ExecContext(ctx, "INSERT INTO accounts (email, project, created_at) VALUES (?, 'main', 1)", email); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, "INSERT INTO mailboxes (account, history_id) VALUES (?, 1)", email); err != nil {
-			return err
-		}
+	if job, err = s.Claim(ctx, job.Ref(), time.Minute); err != nil {
+		return err
 	}
-	return tx.Commit()
+	if err := s.SaveProfile(ctx, job.Ref(), jobs.Profile{HistoryID: 1}); err != nil {
+		return err
+	}
+	_, err = s.Finish(ctx, job.Ref(), jobs.Finish{State: jobs.Cancelled})
+	return err
+}
+
+// work does a task as a worker does that finds nothing new in the mailbox.
+func work(ctx context.Context, s *sqlite.Store, ref jobs.TaskRef) error {
+	if _, err := s.Claim(ctx, ref, time.Minute); err != nil {
+		return err
+	}
+	if _, _, err := s.EndSync(ctx, ref); err != nil {
+		return err
+	}
+	_, err := s.Finish(ctx, ref, jobs.Finish{State: jobs.Completed})
+	return err
+}
+
+// sideBySide calls f for each of all, several at a time, so that a store can write
+// for them together.
+func sideBySide[T any](all []T, f func(T) error) error {
+	var g errgroup.Group
+	g.SetLimit(64)
+	for _, one := range all {
+		g.Go(func() error { return f(one) })
+	}
+	return g.Wait()
 }
 
 // launch starts a scheduler process.
@@ -177,8 +203,8 @@ func (d *day) launch(ctx context.Context, o Options, path string, phase time.Dur
 func (d *day) Put(_ context.Context, ref jobs.TaskRef) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pending = true
 	if d.put[ref]++; d.put[ref] == 1 {
+		d.pending = append(d.pending, ref)
 		d.at[ref.Job] = append(d.at[ref.Job], d.now)
 	}
 	return nil
@@ -238,11 +264,7 @@ func (d *day) kill(n int) error {
 }
 
 func (d *day) close() error {
-	err := d.kill(len(d.replicas))
-	if d.raw != nil {
-		err = errors.Join(err, d.raw.Close())
-	}
-	return err
+	return d.kill(len(d.replicas))
 }
 
 // tick is one look of a replica. Every minute the workers have done all that there
@@ -253,12 +275,12 @@ func (d *day) tick(ctx context.Context, r *replica, now time.Time) error {
 	if err := errors.Join(r.schedules.Look(ctx), r.syncs.Look(ctx)); err != nil {
 		return err
 	}
-	if !d.pending || now.Sub(d.worked) < time.Minute {
+	if now.Sub(d.worked) < time.Minute {
 		return nil
 	}
-	d.pending, d.worked = false, now
-	_, err := d.done.ExecContext(ctx)
-	return err
+	begun := d.pending
+	d.pending, d.worked = nil, now
+	return sideBySide(begun, func(ref jobs.TaskRef) error { return work(ctx, r.store, ref) })
 }
 
 // figures compares what ran with what had to, which is worked out from the
@@ -270,8 +292,7 @@ func (d *day) figures(ctx context.Context) (ScheduleFigures, error) {
 	}
 	var normal, caught []time.Time
 	for i := range d.size.accounts {
-		account := fmt.Sprintf("user%05d@example.com", i)
-		coming, err := scheduler.NextRuns(hourly, jobs.ScheduleMail, account, d.begin, 24)
+		coming, err := scheduler.NextRuns(hourly, jobs.ScheduleMail, account(i), d.begin, 24)
 		if err != nil {
 			return f, err
 		}
@@ -279,7 +300,7 @@ func (d *day) figures(ctx context.Context) (ScheduleFigures, error) {
 		for _, m := range coming {
 			due = append(due, m.Due)
 		}
-		ran := d.at[jobs.SyncID(account)]
+		ran := d.at[jobs.SyncID(account(i))]
 		expected := d.expected(due)
 		f.RunsExpected += len(expected)
 		f.Runs += len(ran)
@@ -303,7 +324,10 @@ func (d *day) figures(ctx context.Context) (ScheduleFigures, error) {
 		f.Doubles += len(ran) // unexpected
 	}
 	f.PeakOverMean, f.CatchUpPeak = peakOverMean(normal, time.Hour), peakOverMean(caught, window)
-	err := d.raw.QueryRowContext(ctx, "SELECT COALESCE(SUM(catch_ups), 0) FROM schedule_slots").Scan(&f.CatchUpRuns)
+	snapshot, err := d.replicas[0].store.ScheduleSnapshot(ctx)
+	for _, slot := range snapshot.Slots {
+		f.CatchUpRuns += int(slot.CatchUps)
+	}
 	return f, err
 }
 
