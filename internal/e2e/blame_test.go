@@ -40,8 +40,8 @@ func TestOneItemsRefusalIsNotTheAccounts(t *testing.T) {
 	if m, err := s.Message(t.Context(), ann, id); err != nil || m.SHA256 == "" {
 		t.Errorf("new message = %+v, %v", m, err)
 	}
-	r.diary("good", 2)
-	r.diary("bad", 2)
+	r.addCalendar("good", 2)
+	r.addCalendar("bad", 2)
 	fault(fakefault.Fault{Method: eventsList, Calendar: "bad", User: ann, Status: 403, Reason: "insufficientPermissions"})
 	r.calendars(s)
 	for id, want := range map[string]jobs.CalendarState{"good": jobs.CalendarSynced, "bad": jobs.CalendarForbidden} {

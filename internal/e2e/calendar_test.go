@@ -42,8 +42,8 @@ func newCalendarSite(t *testing.T, o fakegoogle.Options) *site {
 	return r
 }
 
-// diary makes a calendar of ann's with so many single events.
-func (r *site) diary(id string, events int) *calendar.Calendar {
+// addCalendar makes a calendar of ann's with so many single events.
+func (r *site) addCalendar(id string, events int) *calendar.Calendar {
 	r.t.Helper()
 	c, err := r.fake.AddCalendar(ann, calendar.Info{ID: id, TimeZone: "Europe/Berlin"})
 	if err != nil {
@@ -176,9 +176,9 @@ func TestCalendarsEndToEnd(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("team%d@group.calendar.google.com", i))
 	}
 	for _, id := range ids {
-		r.diary(id, 3)
+		r.addCalendar(id, 3)
 	}
-	times := r.diary(ann, 0)
+	times := r.addCalendar(ann, 0)
 	zoned := func(zone string) *calendar.EventTime { return &calendar.EventTime{TimeZone: zone} }
 	weekly := []string{"RRULE:FREQ=WEEKLY"}
 	r.add(times, calendar.Event{ID: "brisbane", Recurrence: weekly}, "2026-08-12", "2026-08-13")
@@ -282,7 +282,7 @@ func TestAWorkerKilledAtPage9OfChanges(t *testing.T) {
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	r.run(app.RoleScheduler)
 	s := r.open()
-	diary := r.diary(ann, 0)
+	mine := r.addCalendar(ann, 0)
 	first := r.worker(path)
 	r.calendars(s)
 	before, err := s.Calendar(t.Context(), ann, ann)
@@ -292,7 +292,7 @@ func TestAWorkerKilledAtPage9OfChanges(t *testing.T) {
 	events, lists := r.lists()
 
 	const changes = 4465
-	r.diary(ann, changes)
+	r.addCalendar(ann, changes)
 	for _, f := range []fault.Fault{
 		{Method: eventsList, Nth: 9, Hang: true},
 		{Method: eventsList, Quirk: fault.Quirk{PageItems: 250}},
@@ -329,8 +329,8 @@ func TestAWorkerKilledAtPage9OfChanges(t *testing.T) {
 	if c, err = s.Calendar(t.Context(), ann, ann); err != nil || c.State != jobs.CalendarSynced || c.Stream.SyncToken == before.Stream.SyncToken {
 		t.Errorf("calendar = %+v, %v", c, err)
 	}
-	if len(diary.Events()) != changes {
-		t.Fatalf("the calendar has %d events", len(diary.Events()))
+	if len(mine.Events()) != changes {
+		t.Fatalf("the calendar has %d events", len(mine.Events()))
 	}
 	r.inStep(s, ann)
 }
@@ -340,29 +340,29 @@ func TestAWorkerKilledAtPage9OfChanges(t *testing.T) {
 func TestARefusedSyncTokenCostsOneFullPass(t *testing.T) {
 	t.Parallel()
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
-	diary, other := r.diary(ann, 100), r.diary("other@group.calendar.google.com", 1)
+	mine, other := r.addCalendar(ann, 100), r.addCalendar("other@group.calendar.google.com", 1)
 	a := r.run()
 	s := a.Store()
 	r.calendars(s)
 	for round, expire := range []func() error{
-		func() error { diary.ExpireTokens(false); return nil },
+		func() error { mine.ExpireTokens(false); return nil },
 		func() error {
 			return r.fake.AddFault(fault.Fault{Method: eventsList, Calendar: ann, User: ann, Nth: 1, Status: http.StatusGone, Reason: "updatedMinTooLongAgo"})
 		},
 		func() error { // its page tokens die once as well
-			diary.ExpireTokens(false)
+			mine.ExpireTokens(false)
 			return errors.Join(r.fake.AddFault(fault.Fault{Method: eventsList, Calendar: ann, User: ann, Nth: 3, Reason: "invalidPageToken"}),
 				r.fake.AddFault(fault.Fault{Method: eventsList, Calendar: ann, User: ann, Count: 4, Quirk: fault.Quirk{PageItems: 50}}))
 		},
 	} {
 		events, lists := r.lists()
 		for i := range 10 {
-			if err := diary.Delete(fmt.Sprintf("single%05d", 10*round+i)); err != nil {
+			if err := mine.Delete(fmt.Sprintf("single%05d", 10*round+i)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range 5 {
-			r.add(diary, calendar.Event{ID: fmt.Sprintf("added%d%d", round, i)}, "2026-08-12", "2026-08-13")
+			r.add(mine, calendar.Event{ID: fmt.Sprintf("added%d%d", round, i)}, "2026-08-12", "2026-08-13")
 		}
 		if err := expire(); err != nil {
 			t.Fatal(err)
@@ -398,7 +398,7 @@ func TestARefusedSyncTokenCostsOneFullPass(t *testing.T) {
 	}
 
 	// For ever: it backs off, and the other calendar goes on.
-	diary.ExpireTokens(true)
+	mine.ExpireTokens(true)
 	events, _ := r.lists()
 	for i := range 5 {
 		r.add(other, calendar.Event{ID: fmt.Sprint("other", i)}, "2026-08-12", "2026-08-13")
@@ -426,7 +426,7 @@ func TestAFailingCalendarHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
 	for i := range 6 {
-		r.diary(fmt.Sprintf("team%d@group.calendar.google.com", i), 5)
+		r.addCalendar(fmt.Sprintf("team%d@group.calendar.google.com", i), 5)
 	}
 	const bad = "team3@group.calendar.google.com"
 	for _, f := range []fault.Fault{
@@ -462,7 +462,7 @@ func TestAFirstSyncLeavesPeopleTheirQuota(t *testing.T) {
 	t.Parallel()
 	const limit = 60 // calls of a user in a minute, which is two seconds here
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale, CalendarUserLimit: limit})
-	r.diary(ann, 100)
+	r.addCalendar(ann, 100)
 	if err := r.fake.AddFault(fault.Fault{Method: eventsList, Quirk: fault.Quirk{PageItems: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -541,7 +541,7 @@ func (r *site) edit(ctx context.Context, client *http.Client) (status int, err e
 func TestARestoredEventIsBack(t *testing.T) {
 	t.Parallel()
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
-	c := r.diary(ann, 2)
+	c := r.addCalendar(ann, 2)
 	put := func(format string, args ...any) {
 		t.Helper()
 		if _, err := c.Put(json.RawMessage(fmt.Sprintf(format, args...))); err != nil {

@@ -44,7 +44,7 @@ func (r *site) filtered(s *sqlite.Store, filter jobs.Filter) (jobs.Job, map[stri
 }
 
 // TestOddListingsLoseNothing lists 70 messages in pages of 16 at most, while the
-// fake answers as oddly as Google does at times.
+// fake answers with quirks, as Google does at times.
 func TestOddListingsLoseNothing(t *testing.T) {
 	const messages = 70
 	page := fault.Quirk{PageItems: 16}
@@ -61,10 +61,10 @@ func TestOddListingsLoseNothing(t *testing.T) {
 	pages := func(kind string) func(*fault.Quirk) { return func(o *fault.Quirk) { o.Page = kind } }
 	much := 8000
 	for _, tt := range []struct {
-		name   string
-		faults []fault.Fault
-		habits gmail.Profile
-		lists  int64 // calls at most
+		name    string
+		faults  []fault.Fault
+		profile gmail.Profile
+		lists   int64 // calls at most
 	}{
 		{"a token that is refused", []fault.Fault{{Method: methodList, Nth: 4, Reason: "invalidPageToken"}}, gmail.Profile{}, 9},
 		{"a token that nobody takes", []fault.Fault{odd(fault.Fault{Nth: 3}, next(fault.NextDead))}, gmail.Profile{}, 9},
@@ -86,7 +86,7 @@ func TestOddListingsLoseNothing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := newSiteOf(t, fakegoogle.Options{Scale: 100}, map[string]int{ann: messages})
-			r.fake.Mailbox(ann).SetProfile(tt.habits)
+			r.fake.Mailbox(ann).SetProfile(tt.profile)
 			for _, f := range append(tt.faults, odd(fault.Fault{}, nil)) {
 				if err := r.fake.AddFault(f); err != nil {
 					t.Fatal(err)
@@ -101,7 +101,7 @@ func TestOddListingsLoseNothing(t *testing.T) {
 			}
 			for i, f := range r.fake.Faults() {
 				if f.Applied == 0 && i < len(tt.faults) {
-					t.Errorf("fault %d never struck", i+1)
+					t.Errorf("fault %d never applied", i+1)
 				}
 			}
 			if calls[methodList] > tt.lists {

@@ -49,7 +49,7 @@ func TestOddEventsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
-	c := r.diary(ann, 0)
+	c := r.addCalendar(ann, 0)
 	for _, event := range []string{oddZone, customZone, endsEarly, noEnd} {
 		if _, err := c.Put(json.RawMessage(event)); err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestOddEventsAreRead(t *testing.T) {
 func TestAPageOfEndlessSeries(t *testing.T) {
 	t.Parallel()
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
-	c := r.diary(ann, 0)
+	c := r.addCalendar(ann, 0)
 	for i := range 200 {
 		rule := []string{"FREQ=DAILY", "FREQ=HOURLY", "FREQ=SECONDLY", "FREQ=WEEKLY"}[i%4]
 		if i%40 == 0 {

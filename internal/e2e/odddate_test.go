@@ -36,7 +36,7 @@ func TestDatesOutOfTheWorld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := r.diary("team", 3)
+	c := r.addCalendar("team", 3)
 	r.add(c, calendar.Event{ID: "lastseries", Recurrence: []string{"RRULE:FREQ=DAILY;COUNT=4"}}, "2026-12-30", "2026-12-31")
 	f := set(eventsList, "", map[string]string{
 		"items.0.start": `{"dateTime":"9999-12-31T23:30:00-12:00"}`, "items.0.end": `{"dateTime":"9999-12-31T23:59:00-12:00"}`, "items.0.updated": `"9999-12-31T23:59:00-12:00"`,

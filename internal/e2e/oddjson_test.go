@@ -31,7 +31,7 @@ func set(method, id string, fields map[string]string) fault.Fault {
 func TestOddEventsCostNobodyElse(t *testing.T) {
 	t.Parallel()
 	r := newCalendarSite(t, fakegoogle.Options{Scale: 30})
-	c := r.diary("team", 8)
+	c := r.addCalendar("team", 8)
 	r.add(c, calendar.Event{ID: "series1", Recurrence: []string{"RRULE:FREQ=DAILY;COUNT=2"}}, "2026-12-02", "2026-12-03")
 	fault := set(eventsList, "", map[string]string{
 		"items.0":                   "null",

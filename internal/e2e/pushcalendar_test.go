@@ -127,8 +127,8 @@ func (r *site) counted(a *app.App) string {
 func TestCalendarsAreToldOf(t *testing.T) {
 	t.Parallel()
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
-	c := r.diary(team, 3)
-	r.diary(holidays, 1)
+	c := r.addCalendar(team, 3)
+	r.addCalendar(holidays, 1)
 	err := r.fake.AddFault(fault.Fault{Method: "calendar.events.watch", Calendar: holidays, User: ann, Status: 400,
 		Body: `{"error":{"code":400,"message":"Push notifications are not supported by this resource.","errors":[{"domain":"calendar","reason":"pushNotSupportedForRequestedResource"}]}}`})
 	if err == nil {
@@ -233,7 +233,7 @@ func (r *site) forge(web *app.App, s *sqlite.Store, known calendar.ChannelInfo) 
 func TestChannelsThatLapseAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := newCalendarSite(t, fakegoogle.Options{Scale: scale})
-	c := r.diary(team, 1)
+	c := r.addCalendar(team, 1)
 	if err := r.fake.SetNotifyProfile(calendar.NotifyProfile{LifeMS: 3_000}); err != nil {
 		t.Fatal(err)
 	}

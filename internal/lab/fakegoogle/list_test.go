@@ -203,9 +203,9 @@ func TestDatesOfAQuery(t *testing.T) {
 	noon := box.Add(dated("Sun, 01 Mar 2026 12:00:00 +0000", "noon"))
 	late := box.Add(dated("Sun, 01 Mar 2026 23:30:00 +0000", "late"))
 	for _, test := range []struct {
-		habits fakegmail.Profile
-		q      string
-		want   []string
+		profile fakegmail.Profile
+		q       string
+		want    []string
 	}{
 		{fakegmail.Profile{}, "after:1772368200", []string{late}}, // 12:30 UTC
 		{fakegmail.Profile{}, "before:1772368200", []string{noon}},
@@ -215,12 +215,12 @@ func TestDatesOfAQuery(t *testing.T) {
 		{fakegmail.Profile{Zone: "UTC", LooseSeconds: true}, "before:1772368200", nil},
 		{fakegmail.Profile{Zone: "UTC", LooseSeconds: true}, "before:1772454600", []string{late, noon}}, // a day later
 	} {
-		if err := box.SetProfile(test.habits); err != nil {
+		if err := box.SetProfile(test.profile); err != nil {
 			t.Fatal(err)
 		}
 		list, err := client(t, url, ann).Messages.List("me").Q(test.q).Do()
 		if err != nil || !slices.Equal(ids(list), test.want) {
-			t.Errorf("%+v: q=%s lists %v, %v; want %v", test.habits, test.q, list, err, test.want)
+			t.Errorf("%+v: q=%s lists %v, %v; want %v", test.profile, test.q, list, err, test.want)
 		}
 	}
 	if err := box.SetProfile(fakegmail.Profile{Zone: "Atlantis"}); err == nil {

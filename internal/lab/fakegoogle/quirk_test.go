@@ -257,7 +257,7 @@ func TestBodiesOfWrongLength(t *testing.T) {
 	}
 }
 
-func TestBodiesThatTrickle(t *testing.T) {
+func TestSlowBodies(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	id := server.AddMailbox(ann).Add(mail(1))
 	addFault(t, server, fault.Fault{Quirk: fault.Quirk{BytesPerSecond: 400}})
@@ -284,7 +284,7 @@ func TestBodiesThatTrickle(t *testing.T) {
 	}
 }
 
-func TestOdditiesByHTTP(t *testing.T) {
+func TestQuirksByHTTP(t *testing.T) {
 	server, url := start(t, fakegoogle.Options{})
 	server.AddMailbox(ann)
 	post(t, url+"/_fake/faults", `{"method":"gmail.users.messages.list","page":"empty","next_page":"fresh","estimate":201}`, 200)

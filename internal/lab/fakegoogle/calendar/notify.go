@@ -27,7 +27,7 @@ type NotifyReport struct {
 	Channels []ChannelInfo `json:"channels"` // that are open
 	Sent     int64         `json:"sent"`     // messages that were answered 2xx, or 102
 	Failed   int64         `json:"failed"`   // that were not, at any try
-	Dropped  int64         `json:"dropped"`  // that were not tried: by habit, or because too many waited
+	Dropped  int64         `json:"dropped"`  // that were not tried: by the profile, or because too many waited
 	Waiting  int           `json:"waiting"`  // to be sent
 }
 

@@ -40,8 +40,8 @@ func TestCallsAreCountedWhileAFaultLasts(t *testing.T) {
 		want bool
 	}{{30 * time.Second, false}, {90 * time.Second, true}, {90 * time.Second, false}, {3 * time.Minute, false}} {
 		list.states[0].added = now.Add(-at.age)
-		if _, struck := list.Match(meter.Call{Project: "p", User: "u", Method: "gmail.users.messages.get"}); struck != at.want {
-			t.Errorf("%s after it was added: struck %v, want %v", at.age, struck, at.want)
+		if _, applied := list.Match(meter.Call{Project: "p", User: "u", Method: "gmail.users.messages.get"}); applied != at.want {
+			t.Errorf("%s after it was added: applied %v, want %v", at.age, applied, at.want)
 		}
 	}
 	if seen := list.states[0].Seen; seen != 2 {
