@@ -103,7 +103,7 @@ func (s *Sources) located(cfg Config) []error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return s.Locate(&InvalidError{Problems: problems}).(*InvalidError).Problems
+	return s.locate(problems)
 }
 
 func readFile(path string, optional bool) ([]byte, error) {

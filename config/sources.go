@@ -27,8 +27,11 @@ func (s *Sources) Locate(err error) error {
 	if !ok || s == nil || invalid.Error() != err.Error() { // it says more than the problems
 		return err
 	}
-	located := &InvalidError{}
-	for _, p := range invalid.Problems {
+	return &InvalidError{Problems: s.locate(invalid.Problems)}
+}
+
+func (s *Sources) locate(problems []error) (located []error) {
+	for _, p := range problems {
 		if at := s.find(p.Error()); at != "" {
 			between := ": "
 			if at == fromSet {
@@ -36,7 +39,7 @@ func (s *Sources) Locate(err error) error {
 			}
 			p = fmt.Errorf("%s%s%w", at, between, p)
 		}
-		located.Problems = append(located.Problems, p)
+		located = append(located, p)
 	}
 	return located
 }

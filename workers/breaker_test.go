@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -180,7 +181,7 @@ func TestABadStretchIsNoOutage(t *testing.T) {
 						break
 					}
 					err := b.slice(row.Ref())
-					if parked, ok := err.(*RequeueError); ok {
+					if parked, ok := errors.AsType[*RequeueError](err); ok {
 						<-time.After(requeueDelay(time.Until(parked.Until)))
 					}
 					if tt.restart {

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -80,7 +81,7 @@ func (b *rig) slice(ref jobs.TaskRef) error {
 func (b *rig) mustPark(ref jobs.TaskRef) *RequeueError {
 	b.t.Helper()
 	err := b.slice(ref)
-	parked, ok := err.(*RequeueError)
+	parked, ok := errors.AsType[*RequeueError](err)
 	if !ok {
 		b.t.Fatalf("slice %s = %v, want a *RequeueError; row: %+v", ref.TaskID(), err, b.store.job(ref.Job))
 	}
@@ -96,7 +97,7 @@ func (b *rig) toEnd() jobs.Job {
 			return row
 		}
 		err := b.slice(row.Ref())
-		if parked, ok := err.(*RequeueError); ok {
+		if parked, ok := errors.AsType[*RequeueError](err); ok {
 			<-time.After(requeueDelay(time.Until(parked.Until)))
 		} else if err != nil {
 			b.t.Fatalf("slice %s: %v", row.Ref().TaskID(), err)

@@ -369,7 +369,7 @@ func TestAPanicIsAFailureAndHarmsNobody(t *testing.T) {
 						t.Fatalf("slice = %v, want it lost", err)
 					}
 				default:
-					parked, ok := err.(*RequeueError)
+					parked, ok := errors.AsType[*RequeueError](err)
 					if !ok || !strings.Contains(parked.For, "boom at "+where) {
 						t.Fatalf("slice = %v, want it parked for the panic", err)
 					}
@@ -496,7 +496,7 @@ func TestWhatAJobWaitsOut(t *testing.T) {
 				b.mustPark(b.ref)
 				for time.Since(began) < 2*time.Hour {
 					ref := b.store.job(b.ref.Job).Ref()
-					if parked, ok := b.slice(ref).(*RequeueError); ok {
+					if parked, ok := errors.AsType[*RequeueError](b.slice(ref)); ok {
 						<-time.After(requeueDelay(time.Until(parked.Until)))
 					}
 				}

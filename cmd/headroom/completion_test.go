@@ -79,7 +79,7 @@ func TestEveryArgumentHasAnOffer(t *testing.T) {
 
 func TestMistypedCommandsAreSuggested(t *testing.T) {
 	for args, want := range map[string]string{
-		"backfill strat":   "did you mean start?",
+		"backfill strrt":   "did you mean start?",
 		"bakcfill":         "did you mean backfill?",
 		"schedule lsit":    "did you mean list?",
 		"messages exprot":  "did you mean export?",

@@ -137,7 +137,7 @@ func TestDocumentsNameCommandsAndFlagsThatExist(t *testing.T) {
 }
 
 func TestACheckOfDocumentsFindsWhatIsWrong(t *testing.T) {
-	text := "Run `headroom schedule run watch-renewal --all`.\n\n    headroom backfill strat ann@example.com\n\n```\n$ headroom sync --wait ann@example.com | jq .\n```\nand `headroom backfill show a b`"
+	text := "Run `headroom schedule run watch-renewal --all`.\n\n    headroom backfill starrt ann@example.com\n\n```\n$ headroom sync --wait ann@example.com | jq .\n```\nand `headroom backfill show a b`"
 	for i, line := range commandLines("x", text) {
 		if line.check() == "" {
 			t.Errorf("line %d, %q, counts as right", i, line.text)

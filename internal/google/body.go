@@ -110,7 +110,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		b.cancel(errSlow)
 		err = errSlow
 	}
-	if err != nil && err != io.EOF && context.Cause(b.ctx) == errSlow {
+	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errSlow) {
 		err = errSlow
 	}
 	return n, err

@@ -87,7 +87,7 @@ func TestFetchReturnsTheErrorOfWhoKeepsTheMessage(t *testing.T) {
 	g := newTestGoogle(t, Options{Endpoint: url})
 	id := box.Add([]byte("Subject: x\r\n\r\n"))
 	full := errors.New("disk full")
-	if _, err := open(t, g).Fetch(t.Context(), id, brokenDisk{full}); err != full {
+	if _, err := open(t, g).Fetch(t.Context(), id, brokenDisk{full}); !errors.Is(err, full) {
 		t.Errorf("Fetch = %v, want the writer's own error", err)
 	}
 	if g.budget.used != 0 {

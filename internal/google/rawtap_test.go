@@ -51,8 +51,8 @@ func TestATapTakesTheMessageAndNothingElse(t *testing.T) {
 		{"text behind the padding", `{"raw":"SGk=SGkh"}`, "", "", corrupt},
 		{"a single letter left", `{"raw":"SGkhS"}`, "", "", corrupt},
 		{"an escape beyond ASCII", `{"raw":"\u0141AAA"}`, "", "", corrupt},
-		{"two messages", `{"raw":"SGkh","raw":"SGkh"}`, "Hi!", "", func(err error) bool { return err == errTwoRaws }},
-		{"more than any message has beside it", `{"x":"` + strings.Repeat("x", maxRest) + `"}`, "", "", func(err error) bool { return err == errTooLarge }},
+		{"two messages", `{"raw":"SGkh","raw":"SGkh"}`, "Hi!", "", func(err error) bool { return errors.Is(err, errTwoRaws) }},
+		{"more than any message has beside it", `{"x":"` + strings.Repeat("x", maxRest) + `"}`, "", "", func(err error) bool { return errors.Is(err, errTooLarge) }},
 	} {
 		for _, step := range []int{0, 1} {
 			raw, rest, err := tap(tt.answer, step)
@@ -102,7 +102,7 @@ func FuzzATapAgreesWithTheDecoder(f *testing.F) {
 		text = strings.NewReplacer("+", "-", "/", "_", " ", "", "\t", "", "\r", "", "\n", "").Replace(text)
 		want, wrong := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 		switch {
-		case err == errTwoRaws:
+		case errors.Is(err, errTwoRaws):
 			return
 		case isText && (err != nil) != (wrong != nil):
 			t.Fatalf("error %v, want %v", err, wrong)

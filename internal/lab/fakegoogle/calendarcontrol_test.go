@@ -66,7 +66,7 @@ func TestCalendarsAreChangedByHTTP(t *testing.T) {
 		`{"op":"move","id":"x"}`:                          400,
 		`{"op":"acl","access":"king"}`:                    400,
 		`{"op":"add","event":{"summary":"no times"}}`:     400,
-		`{"op":"update","id":"x","event":{"sumary":"m"}}`: 400,
+		`{"op":"update","id":"x","event":{"sumnary":"m"}}`: 400,
 		`{"op":"add","evnt":{}}`:                          400,
 	} {
 		post(t, control, body, status)

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 )
 
 // A Connection is one that a store uses.
@@ -23,7 +24,7 @@ func Connections(s *Store) map[string]Connection {
 		}},
 		"writer": {func(ctx context.Context, query string, n *int) error {
 			err := s.write(ctx, func(ctx context.Context, x *tx) error { return x.QueryRowContext(ctx, query).Scan(n) })
-			if err == sql.ErrNoRows {
+			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
 			return err
