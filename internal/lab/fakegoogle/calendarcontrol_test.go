@@ -60,14 +60,14 @@ func TestCalendarsAreChangedByHTTP(t *testing.T) {
 	}
 	for body, status := range map[string]int{
 		`{"op":"put","event":{"summary":"no id"}}`: 400, `{"op":"put","event":"x"}`: 400, `{"op":"zone"}`: 400,
-		`{"op":"cancel","id":"nothing"}`:                  404,
-		`{"op":"cancel","calendar":"nothing"}`:            404,
-		`{"op":"dance"}`:                                  400,
-		`{"op":"move","id":"x"}`:                          400,
-		`{"op":"acl","access":"king"}`:                    400,
-		`{"op":"add","event":{"summary":"no times"}}`:     400,
+		`{"op":"cancel","id":"nothing"}`:                   404,
+		`{"op":"cancel","calendar":"nothing"}`:             404,
+		`{"op":"dance"}`:                                   400,
+		`{"op":"move","id":"x"}`:                           400,
+		`{"op":"acl","access":"king"}`:                     400,
+		`{"op":"add","event":{"summary":"no times"}}`:      400,
 		`{"op":"update","id":"x","event":{"sumnary":"m"}}`: 400,
-		`{"op":"add","evnt":{}}`:                          400,
+		`{"op":"add","evnt":{}}`:                           400,
 	} {
 		post(t, control, body, status)
 	}
