@@ -90,7 +90,6 @@ end
 local cost, budget, width, most_in_flight = four(request, REQUEST.COST)
 local lane, lending, _, spent = byte(request, REQUEST.LANE + 1, REQUEST.SPENT + 1)
 local bucket = (now - now % width) / width
-local states = call('MGET', KEYS[1], KEYS[2])
 local reply = {cost, now, 0, 0, 0, 0}
 
 -- charged returns the headers of a scope, from the first SYNC_PAID on, as they are
@@ -120,8 +119,8 @@ end
 -- How a scope begins about which there is nothing special.
 local plain = '\0\0\0\0\0\0' .. pack(bucket % U32) .. '\1\0\0\0\0\0\0\0\0\0\0\0\0\0' ..
   sub(request, REQUEST.REVISION + 1, REQUEST.YESTERDAY)
-local project, user = states[1], states[2]
-if project and sub(project, 1, PREAMBLE.SERVER) == plain and user and sub(user, 1, PREAMBLE.SERVER) == plain and
+local project, user = call('GETRANGE', KEYS[1], '0', 'COMMON.LAST'), call('GETRANGE', KEYS[2], '0', 'COMMON.LAST')
+if sub(project, 1, PREAMBLE.SERVER) == plain and sub(user, 1, PREAMBLE.SERVER) == plain and
     cost > 0 and lending == 0 and spent == 0 then
   local due = now - (bucket - PACE.CARRY) * width
   local windows = byte(request, REQUEST.SIZE + 1)

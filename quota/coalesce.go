@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxFlights = 2   // pipelines under way at once
-	maxBatch   = 256 // calls in one pipeline
+	maxPipelines = 2   // pipelines under way at once
+	maxBatch     = 256 // calls in one pipeline
 
 	maxTries      = 4                     // for a call that Redis says it did not run
 	redirectPause = 20 * time.Millisecond // before the second; doubled with each
@@ -28,7 +28,7 @@ var errNotSent = errors.New("not sent")
 // is waiting when a pipeline comes back goes with the next one. A caller whose
 // context ends leaves alone; the others of its pipeline are not touched.
 //
-// It has no goroutine of its own while nobody calls. A flight lasts as long as
+// It has no goroutine of its own while nobody calls. It runs as long as
 // there are calls, and each pipeline is bounded by the timeouts of the client.
 // (The client's own AutoPipeline runs a call whose context has ended, and lets
 // it wait for a stalled server past its deadline: go-redis 9.23.)
@@ -36,12 +36,12 @@ type coalescer struct {
 	rdb redis.UniversalClient
 
 	mu      sync.Mutex
-	waiting []*flightCall
-	flights int
+	waiting []*scriptCall
+	running int // pipelines
 }
 
-// flightCall is one script call on its way.
-type flightCall struct {
+// scriptCall is one script call on its way.
+type scriptCall struct {
 	script *redis.Script
 	keys   []string
 	args   []any
@@ -63,12 +63,12 @@ func (c *coalescer) eval(ctx context.Context, script *redis.Script, keys []strin
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotSent, context.Cause(ctx))
 	}
-	call := &flightCall{script: script, keys: keys, args: args, done: make(chan struct{})}
+	call := &scriptCall{script: script, keys: keys, args: args, done: make(chan struct{})}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, call)
-	if c.flights < maxFlights {
-		c.flights++
-		go c.fly()
+	if c.running < maxPipelines {
+		c.running++
+		go c.run()
 	}
 	c.mu.Unlock()
 	select {
@@ -82,17 +82,17 @@ func (c *coalescer) eval(ctx context.Context, script *redis.Script, keys []strin
 	}
 }
 
-// fly sends pipelines until nobody waits.
-func (c *coalescer) fly() {
+// run sends pipelines until nobody waits.
+func (c *coalescer) run() {
 	for {
 		c.mu.Lock()
 		n := min(len(c.waiting), maxBatch)
 		if n == 0 {
-			c.flights--
+			c.running--
 			c.mu.Unlock()
 			return
 		}
-		batch := make([]*flightCall, 0, n)
+		batch := make([]*scriptCall, 0, n)
 		for _, call := range c.waiting[:n] {
 			if call.state.CompareAndSwap(callWaiting, callSent) {
 				batch = append(batch, call)
@@ -109,13 +109,13 @@ func (c *coalescer) fly() {
 // send runs one pipeline, and again what Redis said that it did not run: a script
 // that it has forgotten, after a restart or SCRIPT FLUSH, goes with its source;
 // a key that has moved to another node of a cluster is looked for anew.
-func (c *coalescer) send(batch []*flightCall) {
+func (c *coalescer) send(batch []*scriptCall) {
 	again := batch
 	for try := range maxTries {
 		if c.pipeline(again); try == maxTries-1 {
 			break
 		}
-		var unrun []*flightCall
+		var unrun []*scriptCall
 		moved := false
 		for _, call := range again {
 			switch err := call.cmd.Err(); {
@@ -146,7 +146,7 @@ func redirected(err error) bool {
 
 // pipeline sends calls together. Callers' contexts do not end it: they end what
 // the caller waits for. Every command carries its own error.
-func (c *coalescer) pipeline(batch []*flightCall) {
+func (c *coalescer) pipeline(batch []*scriptCall) {
 	if len(batch) == 0 {
 		return
 	}

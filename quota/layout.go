@@ -92,14 +92,15 @@ var records = []record{
 
 // constants are the numbers that several scripts share.
 var constants = map[string]string{
-	"PACE.CARRY":    "5",                                                                  // buckets for which unused pace may be made up
-	"LENDING.BURST": "10",                                                                 // buckets in which interactive calls of the last seconds are forgotten
-	"LENDING.PEAK":  "300",                                                                // and their largest burst
-	"SHARE.PROBE":   "2",                                                                  // buckets that a call after a cool-down goes ahead of the others
-	"SHARE.RAMP":    "120",                                                                // buckets in which a share grows from nothing to all
-	"COMMON.PAID":   strconv.Itoa(offsets["PREAMBLE.SIZE"] + offsets["HEADER.SYNC_PAID"]), // where the first SYNC_PAID stands
-	"SLOT.KEPT":     strconv.FormatInt(3*slotLife.Milliseconds(), 10),                     // ms that slots are kept that nobody renews
-	"SLOT.LIFE":     strconv.FormatInt(slotLife.Microseconds(), 10),                       // us that a slot counts that nobody renews
+	"PACE.CARRY":    "5",                                                                   // buckets for which unused pace may be made up
+	"LENDING.BURST": "10",                                                                  // buckets in which interactive calls of the last seconds are forgotten
+	"LENDING.PEAK":  "300",                                                                 // and their largest burst
+	"SHARE.PROBE":   "2",                                                                   // buckets that a call after a cool-down goes ahead of the others
+	"SHARE.RAMP":    "120",                                                                 // buckets in which a share grows from nothing to all
+	"COMMON.PAID":   strconv.Itoa(offsets["PREAMBLE.SIZE"] + offsets["HEADER.SYNC_PAID"]),  // where the first SYNC_PAID stands
+	"COMMON.LAST":   strconv.Itoa(offsets["PREAMBLE.SIZE"] + 4*offsets["HEADER.SIZE"] - 1), // byte that a common call reads: three windows, the day and more
+	"SLOT.KEPT":     strconv.FormatInt(3*slotLife.Milliseconds(), 10),                      // ms that slots are kept that nobody renews
+	"SLOT.LIFE":     strconv.FormatInt(slotLife.Microseconds(), 10),                        // us that a slot counts that nobody renews
 }
 
 // offsets has the number for each name that a script may use.

@@ -1,7 +1,7 @@
 -- publish puts live settings in force, unless newer ones are.
 --
 -- KEYS[1]   the project's live settings: u32 revision, then text
--- KEYS[2..] the project's windows, of every shape, as take.lua keeps them
+-- KEYS[2..] the project's windows, of every shape, see layout.go
 -- ARGV[1]   revision, as u32
 -- ARGV[2]   text
 -- ARGV[3]   what the names of keys with our layout have in them

@@ -10,7 +10,7 @@ local user = sub(string.match(KEYS[2], ':user:.*$', #base), 7)
 -- read takes scope k apart, whose SCOPE stands behind the first at bytes of the
 -- request.
 local function read(k, at)
-  local state, count = states[k], byte(request, at + 1)
+  local state, count = call('GET', KEYS[k]), byte(request, at + 1)
   local s = {key = KEYS[k], project = k == 1, known = state and true, life = u32(request, at + SCOPE.LIFE), windows = {},
     newest = bucket, cooldown = 0, shapes = 1, unknown = 0, share = 0, since = 0, burst = 0, peak = 0,
     revision = sub(request, REQUEST.REVISION + 1, REQUEST.YESTERDAY), server = rep('\0', 12), day = rep('\0', DAY.SIZE)}

@@ -170,7 +170,7 @@ type plan struct {
 // settingsFunc says what holds for a lane and a limit.
 type settingsFunc func(lane Lane, limit string) LaneSettings
 
-// layoutVersion names the layout of the strings that take.lua keeps.
+// layoutVersion names the layout of the strings that layout.go describes.
 const layoutVersion = 2
 
 // makePlan lays out the windows of one lane, for a user with settings of its own

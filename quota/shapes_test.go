@@ -239,7 +239,7 @@ func TestHoldKeepsItsLength(t *testing.T) {
 // supported server has.
 func TestRedis62(t *testing.T) {
 	known := map[string]bool{}
-	for _, command := range strings.Fields(`TIME INFO GET MGET GETRANGE SET SETRANGE STRLEN PEXPIRE
+	for _, command := range strings.Fields(`TIME INFO GET GETRANGE SET SETRANGE STRLEN PEXPIRE
 		ZADD ZREM ZCARD ZCOUNT ZSCORE ZREMRANGEBYSCORE HGETALL HMGET HSET HDEL HINCRBY`) {
 		known[command] = true
 	}
