@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"headroom/internal/store/sqlite"
 	"headroom/jobs"
 	"headroom/scheduler"
 )
@@ -60,27 +61,27 @@ type SchedulePausing struct {
 	By      []string `json:"paused_by,omitempty"`
 }
 
-// scoped reads what schedules run for, narrowed to the accounts of the scope, whose
+// scoped returns the store and what schedules run for, narrowed to the accounts of the scope, whose
 // address it writes as the store does. The error of an unknown account or tenant is a
 // [jobs.ErrNotFound] with the next step.
-func (c *Control) scoped(ctx context.Context, scope *jobs.ScheduleScope) (jobs.ScheduleSnapshot, error) {
+func (c *Control) scoped(ctx context.Context, scope *jobs.ScheduleScope) (*sqlite.Store, jobs.ScheduleSnapshot, error) {
 	if scope.Account != "" && scope.Tenant != "" {
-		return jobs.ScheduleSnapshot{}, refusef("name an account or a tenant, not both")
+		return nil, jobs.ScheduleSnapshot{}, refusef("name an account or a tenant, not both")
 	}
 	if scope.Account != "" {
 		account, err := c.Account(ctx, scope.Account)
 		if err != nil {
-			return jobs.ScheduleSnapshot{}, err
+			return nil, jobs.ScheduleSnapshot{}, err
 		}
 		scope.Account = account.Email
 	}
 	s, err := c.store(ctx)
 	if err != nil {
-		return jobs.ScheduleSnapshot{}, err
+		return nil, jobs.ScheduleSnapshot{}, err
 	}
 	snapshot, err := s.ScheduleSnapshot(ctx)
 	if err != nil {
-		return jobs.ScheduleSnapshot{}, err
+		return nil, jobs.ScheduleSnapshot{}, err
 	}
 	tenants := map[string]bool{}
 	snapshot.Accounts = slices.DeleteFunc(snapshot.Accounts, func(a jobs.Account) bool {
@@ -88,9 +89,9 @@ func (c *Control) scoped(ctx context.Context, scope *jobs.ScheduleScope) (jobs.S
 		return scope.Account != "" && a.Email != scope.Account || scope.Tenant != "" && a.Tenant != scope.Tenant
 	})
 	if scope.Tenant != "" && len(snapshot.Accounts) == 0 {
-		return jobs.ScheduleSnapshot{}, missing("there are "+someOf(slices.Sorted(maps.Keys(tenants))), "unknown tenant %s, no account belongs to it", scope.Tenant)
+		return nil, jobs.ScheduleSnapshot{}, missing("there are "+someOf(slices.Sorted(maps.Keys(tenants))), "unknown tenant %s, no account belongs to it", scope.Tenant)
 	}
-	return snapshot, nil
+	return s, snapshot, nil
 }
 
 // someOf lists names, but not endlessly.
@@ -109,7 +110,7 @@ func someOf(names []string) string {
 // for all or for an account, or of all schedules of an account.
 func (c *Control) NextRuns(ctx context.Context, schedule jobs.Schedule, account string, n int) ([]ScheduledRun, error) {
 	scope := jobs.ScheduleScope{Account: account}
-	snapshot, err := c.scoped(ctx, &scope)
+	_, snapshot, err := c.scoped(ctx, &scope)
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +155,7 @@ var nothingToRun = map[jobs.Schedule]string{
 // slots as they are. If there is nothing to ask for of the account, the error
 // gives the reason.
 func (c *Control) RunSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope) (ScheduleRun, error) {
-	snapshot, err := c.scoped(ctx, &scope)
-	if err != nil {
-		return ScheduleRun{}, err
-	}
-	s, err := c.store(ctx)
+	s, snapshot, err := c.scoped(ctx, &scope)
 	if err != nil {
 		return ScheduleRun{}, err
 	}
@@ -188,11 +185,7 @@ func (c *Control) ResumeSchedule(ctx context.Context, schedule jobs.Schedule, sc
 }
 
 func (c *Control) steerSchedule(ctx context.Context, schedule jobs.Schedule, scope jobs.ScheduleScope, pause bool) (SchedulePausing, error) {
-	snapshot, err := c.scoped(ctx, &scope)
-	if err != nil {
-		return SchedulePausing{}, err
-	}
-	s, err := c.store(ctx)
+	s, snapshot, err := c.scoped(ctx, &scope)
 	if err != nil {
 		return SchedulePausing{}, err
 	}

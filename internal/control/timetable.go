@@ -15,11 +15,7 @@ import (
 // Schedules lists the schedules as they hold for the accounts of a scope,
 // those with the same settings together.
 func (c *Control) Schedules(ctx context.Context, scope jobs.ScheduleScope) ([]ScheduleLine, error) {
-	s, err := c.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	snapshot, err := c.scoped(ctx, &scope)
+	s, snapshot, err := c.scoped(ctx, &scope)
 	if err != nil {
 		return nil, err
 	}

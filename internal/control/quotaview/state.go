@@ -151,7 +151,7 @@ func (r *Reader) waitingJobs(ctx context.Context) ([]WaitingJob, error) {
 		case j.State == jobs.Waiting:
 			waiting = append(waiting, WaitingJob{j.ID, j.Account, j.WaitingFor, j.WaitUntil})
 		case j.Admission == jobs.NotAdmitted:
-			waiting = append(waiting, WaitingJob{ID: j.ID, Account: j.Account, For: "its turn among the project's backfills"})
+			waiting = append(waiting, WaitingJob{ID: j.ID, Account: j.Account, For: "admission among the project's backfills"})
 		}
 	}
 	return waiting, err
