@@ -73,12 +73,7 @@ func GivesUp(err error, before, budget int) (State, bool) {
 // a second, doubled with each, up to minutes. Scale is how much faster than the
 // clock quota's time runs; it shortens the longest wait.
 func FaultWait(n, scale int) time.Duration {
-	longest := longestFaultWait / time.Duration(max(scale, 1))
-	wait := firstFaultWait
-	for ; n > 0 && wait < longest; n-- {
-		wait *= 2
-	}
-	return min(wait, max(longest, firstFaultWait))
+	return Doubled(firstFaultWait, n, longestFaultWait/time.Duration(max(scale, 1)))
 }
 
 // Evidence is what is known about a row of fetches that failed.

@@ -13,3 +13,13 @@ const (
 	// makes progress, so this is only for what neither ends nor goes on.
 	DefaultTaskTimeout = LongestFetch + 2*time.Minute
 )
+
+// Doubled is the wait that begins with first and doubles n times, at most up to limit;
+// first itself if that is longer.
+func Doubled[N int | int64](first time.Duration, n N, limit time.Duration) time.Duration {
+	wait := first
+	for ; n > 0 && wait < limit; n-- {
+		wait *= 2
+	}
+	return min(wait, max(limit, first))
+}

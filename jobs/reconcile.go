@@ -128,7 +128,7 @@ func (s Snapshot) Fail(reason string, now time.Time) Snapshot {
 		return s.Restart(reason, now)
 	}
 	s.Failures, s.Error = s.Failures+1, reason
-	s.NextTry = now.Add(doubling(firstFailure, int64(s.Failures-1)))
+	s.NextTry = now.Add(Doubled(firstFailure, s.Failures-1, longestPause))
 	return s
 }
 
@@ -137,7 +137,7 @@ func (s Snapshot) Fail(reason string, now time.Time) Snapshot {
 func (s Snapshot) Restart(reason string, now time.Time) Snapshot {
 	return Snapshot{
 		Phase: SnapshotAsked, Asked: s.Asked, Gap: s.Gap, Restarts: s.Restarts + 1, Error: reason,
-		NextTry: now.Add(doubling(firstExpiry, int64(s.Restarts))),
+		NextTry: now.Add(Doubled(firstExpiry, s.Restarts, longestPause)),
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *Stream) Advance(n int, next, token string, now time.Time) (complete boo
 func (s *Stream) Expire(now time.Time) {
 	s.Expiries++
 	if s.Expiries > 1 {
-		s.NextTry = now.Add(doubling(firstExpiry, s.Expiries-2))
+		s.NextTry = now.Add(Doubled(firstExpiry, s.Expiries-2, longestPause))
 	}
 	if s.Pass != PassFirst {
 		s.Pass = PassExpired
@@ -131,7 +131,7 @@ func (s *Stream) Restart(now time.Time) {
 	s.begin()
 	s.Restarts = restarts
 	if restarts > 1 {
-		s.NextTry = now.Add(doubling(firstFailure, restarts-2))
+		s.NextTry = now.Add(Doubled(firstFailure, restarts-2, longestPause))
 	}
 }
 
@@ -139,7 +139,7 @@ func (s *Stream) Restart(now time.Time) {
 // doubles with each failure in a row.
 func (s *Stream) Fail(now time.Time) {
 	s.Failures++
-	s.NextTry = now.Add(doubling(firstFailure, s.Failures-1))
+	s.NextTry = now.Add(Doubled(firstFailure, s.Failures-1, longestPause))
 }
 
 // TryNow ends the time for which the stream is left alone.
@@ -152,12 +152,4 @@ func (s *Stream) begin() {
 	if s.Whole() {
 		s.Gen++
 	}
-}
-
-// doubling is first, doubled n times, at most longestPause.
-func doubling(first time.Duration, n int64) time.Duration {
-	for ; n > 0 && first < longestPause; n-- {
-		first *= 2
-	}
-	return min(first, longestPause)
 }

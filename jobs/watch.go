@@ -72,7 +72,7 @@ func (w Watch) Due(now time.Time) bool { return !now.Before(w.RenewAt) && !now.B
 // which is no failure, and it is tried again after that wait.
 func (w *Watch) Fail(what string, wait time.Duration, now time.Time) {
 	if wait == 0 {
-		wait = min(watchFirstWait<<min(w.Failures, 20), watchLongestWait)
+		wait = Doubled(watchFirstWait, w.Failures, watchLongestWait)
 		w.Failures++
 	}
 	w.LastError, w.NextTry = what, now.Add(wait)

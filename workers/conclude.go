@@ -106,7 +106,7 @@ func (s *slice) waitForQuota(ctx context.Context, r result) error {
 		longest = ledgerBackoff
 	}
 	if !r.exact && !s.progress && s.job.Refusals > 0 {
-		until = until.Add(doubled(r.wait, s.job.Refusals, longest) - r.wait)
+		until = until.Add(jobs.Doubled(r.wait, s.job.Refusals, longest) - r.wait)
 	}
 	s.metrics.requeued.WithLabelValues(r.label).Inc()
 	if s.job.Refusals == 0 { // logged once, however long it lasts

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	"headroom/jobs"
 )
 
 // maxBackoff bounds every wait of our own making. A moment that the ledger or
@@ -61,18 +63,7 @@ func requeueDelay(wait time.Duration) time.Duration {
 }
 
 // backoff is first, doubled n times, at most [maxBackoff].
-func backoff(first time.Duration, n int) time.Duration { return doubled(first, n, maxBackoff) }
-
-// doubled is first, doubled n times, at most limit or first itself where that
-// is longer.
-func doubled(first time.Duration, n int, limit time.Duration) time.Duration {
-	limit = max(limit, first)
-	wait := first
-	for ; n > 0 && wait < limit; n-- {
-		wait *= 2
-	}
-	return min(wait, limit)
-}
+func backoff(first time.Duration, n int) time.Duration { return jobs.Doubled(first, n, maxBackoff) }
 
 // jitter is a random duration in [0, most].
 func jitter(most time.Duration) time.Duration {
