@@ -291,7 +291,7 @@ func TestASyncOfCalendarsStopsWithTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemDiary(20)
 		b := newCalendarRig(t, m)
-		time.AfterFunc(700*time.Millisecond, func() { close(b.stop) })
+		time.AfterFunc(700*time.Millisecond, func() { b.drain() })
 		start := time.Now()
 		if err := b.slice(b.ref); err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package workers
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"headroom/jobs"
@@ -78,7 +77,7 @@ func (s *slice) pause(quit <-chan struct{}) bool {
 		return true
 	case <-s.calls.ctx.Done():
 	case <-quit:
-	case <-s.drain:
+	case <-s.draining.Done():
 	}
 	return false
 }
@@ -92,34 +91,20 @@ type callWindow struct {
 	close func()
 }
 
-// openCalls opens the slice's window for calls. Close must be called, and waits for
-// the goroutine that watches for the slice's end.
+// openCalls opens the slice's window for calls. Close must be called.
 func (s *slice) openCalls(ctx context.Context) {
 	calls, cancel := context.WithCancelCause(ctx)
 	stop := context.CancelFunc(func() {})
 	if deadline, ok := ctx.Deadline(); ok {
 		calls, stop = context.WithDeadline(calls, deadline.Add(-margin))
 	}
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-calls.Done():
-			return
-		case <-s.drain:
-		}
-		grace := time.NewTimer(drainGrace)
-		defer grace.Stop()
-		select {
-		case <-calls.Done():
-		case <-grace.C:
-			cancel(errDraining)
-		}
-	}()
+	unwatch := context.AfterFunc(s.draining, func() {
+		time.AfterFunc(drainGrace, func() { cancel(errDraining) })
+	})
 	s.calls = callWindow{ctx: calls, close: func() {
-		cancel(nil)
+		unwatch()
 		stop()
-		<-watched
+		cancel(nil)
 	}}
 }
 
@@ -153,34 +138,7 @@ func (h *handler) workEnd(ctx context.Context, start time.Time) time.Time {
 	return end
 }
 
-// listen makes the slice stop with the process, and when stop is called: because
-// the job is to be paused or cancelled. Done must be called, and waits for the
-// goroutine that listens.
-func (s *slice) listen() (done func()) {
-	drain, asked, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	s.drain, s.stop = drain, sync.OnceFunc(func() { close(asked) })
-	var listening sync.WaitGroup
-	listening.Go(func() {
-		select {
-		case <-s.handler.drain:
-		case <-asked:
-		case <-ended:
-			return
-		}
-		close(drain)
-	})
-	return func() {
-		close(ended)
-		listening.Wait()
-	}
-}
-
 // stopping reports whether no more work should be started.
 func (s *slice) stopping() bool {
-	select {
-	case <-s.drain:
-		return true
-	default:
-		return !s.now().Before(s.workUntil)
-	}
+	return s.draining.Err() != nil || !s.now().Before(s.workUntil)
 }

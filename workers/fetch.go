@@ -71,7 +71,7 @@ func (m *mailRun) awaitDue(ctx context.Context) result {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-m.drain:
+	case <-m.draining.Done():
 	case <-ctx.Done():
 		return lostFor(ctx)
 	}
@@ -153,7 +153,7 @@ func (p *pass) watch(ctx context.Context, done <-chan struct{}) {
 	case <-done:
 	case <-timer.C:
 		p.stop(result{reason: timeUp})
-	case <-p.m.drain:
+	case <-p.m.draining.Done():
 		p.stop(result{reason: timeUp})
 	case <-ctx.Done():
 		p.stop(lostFor(ctx))

@@ -44,8 +44,8 @@ type rig struct {
 	blobs *memBlobs
 	box   *memMailbox
 	queue *puts
-	stop  chan struct{}
-	ref   jobs.TaskRef // of the first slice
+	drain context.CancelFunc // has slices stop
+	ref   jobs.TaskRef       // of the first slice
 }
 
 func subjectOf(raw []byte) (string, error) {
@@ -54,14 +54,17 @@ func subjectOf(raw []byte) (string, error) {
 
 func newRig(t *testing.T, box *memMailbox, change ...func(*Options)) *rig {
 	t.Helper()
-	b := &rig{t: t, store: newMemStore(), blobs: &memBlobs{}, box: box, queue: &puts{}, stop: make(chan struct{})}
+	b := &rig{t: t, store: newMemStore(), blobs: &memBlobs{}, box: box, queue: &puts{}}
 	b.ref = b.store.start(ann)
 	o := Options{Store: b.store, Blobs: b.blobs, Google: box, Parser: subjectOf, Log: zap.NewNop(), Registerer: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&o)
 	}
 	o, _ = o.withDefaults() // without Redis, which a handler does not use
-	b.handler = &handler{opts: o, lane: quota.Backfill, queue: b.queue, drain: b.stop,
+	draining, drain := context.WithCancel(t.Context())
+	t.Cleanup(drain)
+	b.drain = drain
+	b.handler = &handler{opts: o, lane: quota.Backfill, queue: b.queue, draining: draining,
 		cache: newJobCache(), metrics: newMetrics(o.Registerer), log: o.Log}
 	return b
 }

@@ -20,13 +20,13 @@ const inPlace = time.Second
 
 // handler runs the slices of one lane. It implements [asynq.Handler].
 type handler struct {
-	opts    Options // with defaults
-	lane    quota.Lane
-	queue   successors
-	drain   <-chan struct{} // closed when slices should stop
-	cache   *jobCache
-	metrics *metrics
-	log     *zap.Logger
+	opts     Options // with defaults
+	lane     quota.Lane
+	queue    successors
+	draining context.Context // ends when slices should stop
+	cache    *jobCache
+	metrics  *metrics
+	log      *zap.Logger
 }
 
 func (h *handler) now() time.Time { return h.opts.NowFunc() }
@@ -45,9 +45,9 @@ type slice struct {
 	spent     quota.Tally
 	left      jobs.State // the state that the slice has left the job in; "": not yet, or lost
 
-	drain <-chan struct{} // closed when this slice should stop: by stop, or with the handler's
-	stop  func()          // may be called any number of times
-	calls callWindow
+	draining context.Context // ends when this slice should stop: by stop, or with the handler's
+	stop     context.CancelFunc
+	calls    callWindow
 }
 
 // A run is the work of a slice on one kind of job.
@@ -107,7 +107,8 @@ func (h *handler) runSlice(ctx context.Context, ref jobs.TaskRef) (string, error
 		handler: h, job: job, ref: job.Ref(),
 		workUntil: h.workEnd(ctx, claimed), memo: h.cache.get(job.ID),
 	}
-	defer s.listen()()
+	s.draining, s.stop = context.WithCancel(h.draining)
+	defer s.stop()
 	if s.ref.Epoch != ref.Epoch {
 		// The row was taken over from a run that died. This task's id belongs
 		// to the old epoch, so the work continues under a task of the new one.

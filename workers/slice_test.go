@@ -318,7 +318,7 @@ func TestShutdownLetsASliceEndWithinASecond(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newRig(t, &memMailbox{n: 40, slow: tt.latency})
-				time.AfterFunc(time.Second, func() { close(b.stop) })
+				time.AfterFunc(time.Second, func() { b.drain() })
 				started := time.Now()
 				if err := b.slice(b.ref); err != nil {
 					t.Fatalf("slice = %v, want nil", err)

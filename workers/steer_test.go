@@ -84,7 +84,7 @@ func TestDrainingBringsAJobWhereItIsWanted(t *testing.T) {
 		go func() {
 			<-time.After(100 * time.Millisecond)
 			b.want(jobs.Paused)
-			close(b.stop)
+			b.drain()
 		}()
 		started := time.Now()
 		b.rested(b.slice(b.ref), jobs.Paused)

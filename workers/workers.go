@@ -37,11 +37,12 @@ func New(o Options) (*Workers, error) {
 // their tasks go back to the queue. Run returns nil because ctx ended. It may
 // be called again, but not twice at once.
 func (w *Workers) Run(ctx context.Context) error {
-	drain := make(chan struct{})
+	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
+	defer drain()
 	var running sync.WaitGroup
 	var servers []*asynq.Server
 	for _, lane := range w.opts.Lanes {
-		h := w.handler(lane, drain)
+		h := w.handler(lane, draining)
 		server := asynq.NewServerFromRedisClient(w.opts.Redis, w.config(lane))
 		err := server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			running.Add(1)
@@ -49,7 +50,7 @@ func (w *Workers) Run(ctx context.Context) error {
 			return h.ProcessTask(ctx, t)
 		}))
 		if err != nil {
-			close(drain)
+			drain()
 			return errors.Join(fmt.Errorf("start the server of lane %s: %w", lane, err), w.shutDown(servers, &running))
 		}
 		servers = append(servers, server)
@@ -60,7 +61,7 @@ func (w *Workers) Run(ctx context.Context) error {
 	// Stop taking tasks before slices end, so that no server takes the
 	// successors of its own; but do not let a Redis that is away hold it up.
 	within(500*time.Millisecond, func() { forAll(servers, (*asynq.Server).Stop) })
-	close(drain)
+	drain()
 	return w.shutDown(servers, &running)
 }
 
@@ -77,9 +78,9 @@ func (w *Workers) shutDown(servers []*asynq.Server, running *sync.WaitGroup) err
 	return nil
 }
 
-func (w *Workers) handler(lane quota.Lane, drain <-chan struct{}) *handler {
+func (w *Workers) handler(lane quota.Lane, draining context.Context) *handler {
 	return &handler{
-		opts: w.opts, lane: lane, drain: drain,
+		opts: w.opts, lane: lane, draining: draining,
 		queue: &jobs.Queue{
 			Client:  asynq.NewClientFromRedisClient(w.opts.Redis),
 			Name:    jobs.QueueName(w.opts.QueuePrefix, string(lane)),
