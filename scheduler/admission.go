@@ -116,22 +116,19 @@ func (a *Admission) look(ctx context.Context) error {
 			projects[c.Project] = []jobs.Candidate{}
 		}
 	}
-	var errs []error
+	var failed failures
 	for name, candidates := range projects {
 		changes := a.decide(name, candidates, spent)
 		for _, change := range changes {
 			if err := a.apply(ctx, name, change); err != nil {
-				errs = append(errs, err)
+				failed.add(err)
 			}
 		}
 		if candidates == nil {
 			delete(a.roots, name)
 		}
 	}
-	if len(errs) > 1 {
-		return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
-	}
-	return errors.Join(errs...)
+	return failed.err()
 }
 
 // spentBy is what each job has spent since the last round, and remembers what all

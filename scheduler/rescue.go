@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
 	"headroom/jobs"
 )
@@ -46,21 +44,15 @@ func (s *Scheduler) tick(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list live jobs: %w", err)
 	}
-	var group errgroup.Group
-	group.SetLimit(rescuesAtATime)
-	for _, job := range live {
+	forEach(&t.failures, rescuesAtATime, live, func(job jobs.Job) error {
 		if ctx.Err() != nil {
-			t.fail(ctx.Err())
-			break
+			return ctx.Err()
 		}
-		group.Go(func() error {
-			if err := t.check(ctx, job); err != nil {
-				t.fail(fmt.Errorf("job %s: %w", job.ID, err))
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // errors are gathered by fail
+		if err := t.check(ctx, job); err != nil {
+			return fmt.Errorf("job %s: %w", job.ID, err)
+		}
+		return nil
+	})
 	if ctx.Err() != nil {
 		return t.err() // what an unfinished walk has not seen may still be there
 	}
@@ -69,7 +61,7 @@ func (s *Scheduler) tick(ctx context.Context) error {
 	s.watchFaults(live, t.now)
 	s.metrics.overdue.Set(float64(t.overdue.Load()))
 	if err := s.sweep(ctx, live); err != nil {
-		t.fail(err)
+		t.add(err)
 	}
 	return t.err()
 }
@@ -83,27 +75,8 @@ type tick struct {
 	overdue   atomic.Int64
 	suspicion atomic.Bool // something looks lost, but has to be seen twice
 
-	mu           sync.Mutex
-	observations observations
-	first        error
-	failed       int
-}
-
-// fail notes an error; the first one stands for all, so that an outage does
-// not make a message of as many lines as there are jobs.
-func (t *tick) fail(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.failed++; t.first == nil {
-		t.first = err
-	}
-}
-
-func (t *tick) err() error {
-	if t.failed > 1 {
-		return fmt.Errorf("%w (and %d more errors)", t.first, t.failed-1)
-	}
-	return t.first
+	failures
+	observations observations // guarded by mu
 }
 
 // check does what the table of the package comment says for one job.

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/robfig/cron/v3"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"headroom/internal/service"
 	"headroom/jobs"
@@ -145,4 +147,46 @@ func (s *Scheduler) wait(time.Duration) time.Duration {
 		wait = min(wait, lookAgain)
 	}
 	return wait
+}
+
+// failures gathers errors. The first one stands for all, so that an outage does not make
+// a message of as many lines as there are jobs. It is safe for concurrent use.
+type failures struct {
+	mu    sync.Mutex
+	first error
+	n     int
+}
+
+// forEach calls do for all items, limit at a time, and gathers the errors.
+func forEach[T any](f *failures, limit int, items []T, do func(T) error) {
+	var group errgroup.Group
+	group.SetLimit(limit)
+	for _, item := range items {
+		group.Go(func() error {
+			f.add(do(item))
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are gathered
+}
+
+// add notes an error, unless it is nil.
+func (f *failures) add(err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.n++; f.first == nil {
+		f.first = err
+	}
+}
+
+func (f *failures) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.n > 1 {
+		return fmt.Errorf("%w (and %d more errors)", f.first, f.n-1)
+	}
+	return f.first
 }

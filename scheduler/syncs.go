@@ -3,14 +3,11 @@ package scheduler
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
 	"headroom/internal/service"
 	"headroom/jobs"
@@ -91,41 +88,24 @@ func (s *Syncs) Run(ctx context.Context) error {
 func (s *Syncs) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
-	due, err := s.opts.Store.DueSyncs(ctx)
-	errs := s.start(ctx, due, err, s.opts.Store.StartDueSync)
+	var failed failures
+	s.start(ctx, &failed, s.opts.Store.DueSyncs, s.opts.Store.StartDueSync)
 	if c := s.opts.Calendars; c != nil {
-		due, err := c.DueCalendarSyncs(ctx)
-		errs = append(errs, s.start(ctx, due, err, c.StartDueCalendarSync)...)
+		s.start(ctx, &failed, c.DueCalendarSyncs, c.StartDueCalendarSync)
 	}
-	if len(errs) > 1 {
-		return fmt.Errorf("%w (and %d more errors)", errs[0], len(errs)-1)
-	}
-	return errors.Join(errs...)
+	return failed.err()
 }
 
-// start starts the syncs that are due, unless err says that this is not known.
-func (s *Syncs) start(ctx context.Context, due []string, err error, start func(context.Context, string) (jobs.Job, bool, error)) (errs []error) {
-	if err != nil {
-		return []error{err}
-	}
-	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(startsAtOnce)
-	for _, account := range due {
-		group.Go(func() error {
-			if err := s.startOne(ctx, account, start); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // errors are gathered
-	return errs
+type startFunc func(ctx context.Context, account string) (job jobs.Job, started bool, err error)
+
+// start starts the syncs that are due.
+func (s *Syncs) start(ctx context.Context, failed *failures, due func(context.Context) ([]string, error), start startFunc) {
+	accounts, err := due(ctx)
+	failed.add(err)
+	forEach(failed, startsAtOnce, accounts, func(account string) error { return s.startOne(ctx, account, start) })
 }
 
-func (s *Syncs) startOne(ctx context.Context, account string, start func(context.Context, string) (jobs.Job, bool, error)) error {
+func (s *Syncs) startOne(ctx context.Context, account string, start startFunc) error {
 	job, started, err := start(ctx, account)
 	if err != nil || !started {
 		return err
