@@ -72,6 +72,10 @@ func TestAPushBringsMailWithinSeconds(t *testing.T) {
 	box := r.fake.Mailbox(ann)
 	r.startBackfill()
 	r.until("watched", func() bool { _, ok := box.Watch(); return ok })
+	r.until("the sync that made the watch has ended", func() bool { // else it may find the mail itself
+		j, err := a.Store().Job(t.Context(), jobs.SyncID(ann))
+		return err == nil && j.State.Terminal()
+	})
 	r.wait(a.Store(), "refused for quota", func(j jobs.Job) bool { return j.Progress.Stored > 200 && j.Requeued > 0 })
 	added := time.Now()
 	id := box.Add(mail("news"), "INBOX", "UNREAD")
