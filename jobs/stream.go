@@ -21,13 +21,13 @@ const (
 // page; the token that the last page brings begins the next pass. Until a pass is
 // complete, the token that it began from stays.
 type Stream struct {
-	SyncToken string `json:"-"`                  // all changes up to here are in the store; "": none was ever given
-	PageToken string `json:"-"`                  // of the next page of the pass; "": the first
-	Pass      Pass   `json:"pass"`               // the one that is under way or comes next
-	Gen       int64  `json:"generation"`         // counts the beginnings of passes that read everything
-	Pages     int64  `json:"pages"`              // read by the pass so far
-	Restarts  int64  `json:"restarts,omitempty"` // of the pass, because a page token led nowhere
-	Barren    int64  `json:"-"`                  // pages of the pass without anything on them, in a row
+	SyncToken  string `json:"-"`                  // all changes up to here are in the store; "": none was ever given
+	PageToken  string `json:"-"`                  // of the next page of the pass; "": the first
+	Pass       Pass   `json:"pass"`               // the one that is under way or comes next
+	Gen        int64  `json:"generation"`         // counts the beginnings of passes that read everything
+	Pages      int64  `json:"pages"`              // read by the pass so far
+	Restarts   int64  `json:"restarts,omitempty"` // of the pass, because a page token led nowhere
+	EmptyPages int64  `json:"-"`                  // pages of the pass without anything on them, in a row
 
 	SyncedAt   time.Time `json:"synced_at,omitzero"`   // when a pass was last complete
 	ResyncedAt time.Time `json:"resynced_at,omitzero"` // when one that read everything again was
@@ -40,8 +40,8 @@ type Stream struct {
 
 // What a stream may be put through before it is left alone for a while.
 const (
-	// maxBarren is how many pages in a row may be empty and name a next one.
-	maxBarren = 1000
+	// maxEmptyPages is how many pages in a row may be empty and name a next one.
+	maxEmptyPages = 1000
 
 	firstExpiry  = time.Minute // from a second refused token in a row on
 	longestPause = 6 * time.Hour
@@ -71,14 +71,14 @@ func (s *Stream) Due(now time.Time) bool { return !now.Before(s.NextTry) }
 func (s *Stream) Advance(n int, next, token string, now time.Time) (complete bool, trouble string) {
 	s.Failures, s.NextTry = 0, time.Time{}
 	s.Pages++
-	s.Barren++
+	s.EmptyPages++
 	if n > 0 {
-		s.Barren = 0
+		s.EmptyPages = 0
 	}
 	switch {
 	case next == "" && token == "":
 		trouble = fmt.Sprintf("the last of %d pages brought no sync token", s.Pages)
-	case next != "" && (next == s.PageToken || s.Barren > maxBarren):
+	case next != "" && (next == s.PageToken || s.EmptyPages > maxEmptyPages):
 		trouble = fmt.Sprintf("its page tokens lead to no end, after %d pages", s.Pages)
 	case next != "":
 		s.PageToken = next
@@ -148,7 +148,7 @@ func (s *Stream) TryNow() { s.NextTry = time.Time{} }
 // begin moves to the beginning of a pass. What a pass over everything has seen is
 // told by its generation, so that each has one of its own.
 func (s *Stream) begin() {
-	s.PageToken, s.Pages, s.Restarts, s.Barren = "", 0, 0, 0
+	s.PageToken, s.Pages, s.Restarts, s.EmptyPages = "", 0, 0, 0
 	if s.Whole() {
 		s.Gen++
 	}

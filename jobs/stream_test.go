@@ -86,17 +86,17 @@ func TestPageTokensThatLeadNowhere(t *testing.T) {
 		name        string
 		next, token string
 		n           int
-		barren      int64
+		empty       int64
 	}{
 		{"the same page again", "p2", "", 1, 0},
-		{"empty pages for ever", "p3", "", 0, maxBarren},
+		{"empty pages for ever", "p3", "", 0, maxEmptyPages},
 		{"a last page without a sync token", "", "", 1, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := NewStream()
 			for i := range 4 {
 				s.Advance(1, "p2", "", noon)
-				s.Barren = row.barren
+				s.EmptyPages = row.empty
 				gen := s.Gen
 				complete, trouble := s.Advance(row.n, row.next, row.token, noon)
 				if complete || trouble == "" || s.PageToken != "" || s.Gen != gen+1 {

@@ -16,12 +16,12 @@ var streamColumns = []string{"sync_token", "page_token", "pass", "gen", "pages",
 	"synced_at", "resynced_at", "resyncs", "expiries", "failures", "next_try"}
 
 func streamFields(s *jobs.Stream) []any {
-	return []any{&s.SyncToken, &s.PageToken, &s.Pass, &s.Gen, &s.Pages, &s.Restarts, &s.Barren,
+	return []any{&s.SyncToken, &s.PageToken, &s.Pass, &s.Gen, &s.Pages, &s.Restarts, &s.EmptyPages,
 		millis{&s.SyncedAt}, millis{&s.ResyncedAt}, &s.Resyncs, &s.Expiries, &s.Failures, millis{&s.NextTry}}
 }
 
 func streamValues(s jobs.Stream) []any {
-	return []any{s.SyncToken, s.PageToken, s.Pass, s.Gen, s.Pages, s.Restarts, s.Barren,
+	return []any{s.SyncToken, s.PageToken, s.Pass, s.Gen, s.Pages, s.Restarts, s.EmptyPages,
 		toMillis(s.SyncedAt), toMillis(s.ResyncedAt), s.Resyncs, s.Expiries, s.Failures, toMillis(s.NextTry)}
 }
 

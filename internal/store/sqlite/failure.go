@@ -103,20 +103,7 @@ func (x *tx) retrySome(ctx context.Context, id string, f jobs.FailureFilter, aft
 func (x *tx) givenUp(ctx context.Context, r *row, f jobs.FailureFilter, after string) (ids []string, err error) {
 	where, args := chosen(f)
 	args = append([]any{r.num, after}, args...)
-	rows, err := x.QueryContext(ctx, "SELECT f.id FROM failures AS f WHERE f.job = ? AND f.id > ?"+where+" ORDER BY f.id LIMIT ?",
-		append(args, retryAtOnce)...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+	return x.ids(ctx, "SELECT f.id FROM failures AS f WHERE f.job = ? AND f.id > ?"+where+" ORDER BY f.id LIMIT ?", append(args, retryAtOnce)...)
 }
 
 func (x *tx) retry(ctx context.Context, r *row, item string) error {

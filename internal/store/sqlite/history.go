@@ -99,21 +99,9 @@ func (x *tx) missing(ctx context.Context, r *row) ([]string, error) {
 		AND NOT EXISTS (SELECT 1 FROM items WHERE job = ? AND items.id = m.id) LIMIT ?`, r.Account, r.num, wantedAtOnce)
 }
 
+// ids reads the rows of a query for ids.
 func (x *tx) ids(ctx context.Context, query string, args ...any) ([]string, error) {
-	rows, err := x.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+	return rows(ctx, x, func(scan func(...any) error, id *string) error { return scan(id) }, query, args...)
 }
 
 // merger writes what a mailbox's history says to the message rows.
@@ -169,22 +157,11 @@ func (m *merger) change(ctx context.Context, record uint64, id string, changes [
 //
 // A body counts only for jobs that bring the same.
 func settleAll(ctx context.Context, x *tx, r *row, id string, outcome jobs.Outcome) error {
-	rows, err := x.QueryContext(ctx, `UPDATE items SET state = ?, not_before = 0 WHERE id = ? AND state IN ('pending', 'noted')
+	settled, err := rows(ctx, x, func(scan func(...any) error, num *int64) error { return scan(num) },
+		`UPDATE items SET state = ?, not_before = 0 WHERE id = ? AND state IN ('pending', 'noted')
 		AND job IN (SELECT num FROM jobs WHERE account = ? AND (? OR (format = 'full') = ?)) RETURNING job`,
 		outcome, id, r.Account, outcome == jobs.ItemGone, r.Filter.Format == jobs.FormatFull)
 	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var settled []int64
-	for rows.Next() {
-		var num int64
-		if err := rows.Scan(&num); err != nil {
-			return err
-		}
-		settled = append(settled, num)
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	column, own := "known", &r.Progress.Known

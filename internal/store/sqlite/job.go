@@ -150,6 +150,11 @@ func (s *Store) LiveJobs(ctx context.Context) ([]jobs.Job, error) {
 	return list(ctx, s, scanJob, selectJob+"WHERE live ORDER BY created_at, id")
 }
 
+func scanRow(scan func(...any) error, r **row) error {
+	*r = new(row)
+	return (*r).scan(scan)
+}
+
 func scanJob(scan func(...any) error, j *jobs.Job) error {
 	var r row
 	err := r.scan(scan)

@@ -64,29 +64,7 @@ func (s *Store) FetchAgain(ctx context.Context, account string, lost []Body) (re
 
 // backfills loads all backfills of an account, the whole one first.
 func (x *tx) backfills(ctx context.Context, account string) ([]*row, error) {
-	rows, err := x.QueryContext(ctx, "SELECT id FROM jobs WHERE account = ? AND kind = ? ORDER BY LENGTH(id), id", account, jobs.MailBackfill)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	all := make([]*row, len(ids))
-	for i, id := range ids {
-		if all[i], err = x.load(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return rows(ctx, x, scanRow, selectJob+"WHERE account = ? AND kind = ? ORDER BY LENGTH(id), id", account, jobs.MailBackfill)
 }
 
 // fetcher chooses the backfill that fetches a body again: one of the body's format

@@ -141,28 +141,17 @@ func (x *tx) makeWatchesDue(ctx context.Context, account string) error {
 // LapseWatches marks watches whose time has ended, and returns each of them once,
 // however many processes ask.
 func (s *Store) LapseWatches(ctx context.Context) (lapsed []jobs.WatchKey, err error) {
-	var any bool
+	var due bool
 	err = s.read(ctx, func(x *tx) (err error) {
-		any, err = x.exists(ctx, "SELECT 1 FROM watches WHERE state = 'active' AND expires_at <= ? LIMIT 1", x.now)
+		due, err = x.exists(ctx, "SELECT 1 FROM watches WHERE state = 'active' AND expires_at <= ? LIMIT 1", x.now)
 		return err
 	})
-	if err == nil && any {
-		err = s.write(ctx, func(ctx context.Context, x *tx) error {
-			lapsed = nil
-			rows, err := x.QueryContext(ctx, `UPDATE watches SET state = 'lapsed' WHERE state = 'active' AND expires_at <= ?
-				RETURNING account, kind, calendar`, x.now)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				var k jobs.WatchKey
-				if err := rows.Scan(&k.Account, &k.Kind, &k.Calendar); err != nil {
-					return err
-				}
-				lapsed = append(lapsed, k)
-			}
-			return rows.Err()
+	if err == nil && due {
+		err = s.write(ctx, func(ctx context.Context, x *tx) (err error) {
+			lapsed, err = rows(ctx, x, func(scan func(...any) error, k *jobs.WatchKey) error {
+				return scan(&k.Account, &k.Kind, &k.Calendar)
+			}, "UPDATE watches SET state = ? WHERE state = ? AND expires_at <= ? RETURNING account, kind, calendar", jobs.WatchLapsed, jobs.WatchActive, x.now)
+			return err
 		})
 	}
 	if err != nil {
