@@ -41,7 +41,7 @@ func TestAListingGoesOnInTheNextSlice(t *testing.T) {
 func TestARunAfterAnotherKeepsItsHistoryIDAndAsksHowMuchThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 30})
-		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Checkpoint.HistoryID = 42 })
+		b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Checkpoint.HistoryID = 42 })
 		row := b.toEnd()
 		if row.Checkpoint.HistoryID != 42 || row.Progress.Expected != 30 || b.box.made("profile") != 1 {
 			t.Errorf("row = %+v after %d profiles, want history id 42 and 30 expected after 1", row, b.box.made("profile"))
@@ -161,7 +161,7 @@ func TestTheNewestAreListedExactly(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newRig(t, &memMailbox{n: 40, perPage: 10})
-				b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Filter = tt.filter(b.box) })
+				b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Filter = tt.filter(b.box) })
 				b.box.fault = func(call string, _ int) error {
 					if call == "get "+tt.gone {
 						return &jobs.CallError{Class: jobs.ClassGone, Reason: "notFound", Err: errors.New("404")}
@@ -172,14 +172,14 @@ func TestTheNewestAreListedExactly(t *testing.T) {
 				want := map[string]bool{}
 				for i := tt.want[0]; i < tt.want[1]; i++ {
 					if id := fmt.Sprintf("m%d", i); id != tt.gone {
-						want[ann+"/"+id] = true
+						want[id] = true
 					}
 				}
 				got := map[string]bool{}
-				for id, m := range b.store.messages {
+				for id, m := range b.store.messages() {
 					got[id] = m.SHA256 != ""
 				}
-				delete(got, ann+"/"+tt.gone)
+				delete(got, tt.gone)
 				if diff := cmp.Diff(want, got); diff != "" || row.State != jobs.Completed || row.Progress.Stored != int64(len(want)) {
 					t.Errorf("%+v; stored (-want +got):\n%s", row, diff)
 				}
@@ -195,7 +195,7 @@ func TestTheNewestAreListedExactly(t *testing.T) {
 func TestMetadataComesBeforeBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 60, perPage: 25, latency: 500 * time.Millisecond})
-		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Filter.Format = jobs.FormatMetadataFirst })
+		b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Filter.Format = jobs.FormatMetadataFirst })
 		row := b.toEnd()
 		if row.State != jobs.Completed || row.Progress.Stored != 60 || row.Progress.Noted != 60 || row.Progress.Done() != 60 {
 			t.Errorf("row = %+v, want each of 60 counted once as noted and once as stored", row)
@@ -213,7 +213,7 @@ func TestMetadataComesBeforeBodies(t *testing.T) {
 				t.Errorf("%q was made %d times", call, b.box.made(call))
 			}
 		}
-		if m := b.store.messages[ann+"/m7"]; m.SHA256 == "" || m.ParseStatus != jobs.Parsed || m.Subject != "about m7" {
+		if m := b.store.messages()["m7"]; m.SHA256 == "" || m.ParseStatus != jobs.Parsed || m.Subject != "about m7" {
 			t.Errorf("message m7 = %+v, want its body", m)
 		}
 	})
@@ -222,7 +222,7 @@ func TestMetadataComesBeforeBodies(t *testing.T) {
 func TestAFilterThatGoogleRefusesFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 5})
-		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Filter.Labels = []string{"Work"} })
+		b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Filter.Labels = []string{"Work"} })
 		b.box.fault = func(call string, _ int) error {
 			if call == "list " {
 				return &jobs.CallError{Class: jobs.ClassSearch, Reason: "invalidArgument", Err: errors.New("Invalid label: Work")}

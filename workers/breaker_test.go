@@ -52,10 +52,8 @@ func TestAnOutageCostsTheItemsNothing(t *testing.T) {
 				if row.State != jobs.Completed || row.Progress.Stored != 300 {
 					t.Errorf("row at the end = %+v, want all 300", row)
 				}
-				for _, item := range b.store.jobs[b.ref.Job].items {
-					if item.Attempts > 0 {
-						t.Errorf("item %s has %d attempts, want none", item.ID, item.Attempts)
-					}
+				if n := b.store.failedAttempts(); n > 0 {
+					t.Errorf("%d attempts of items failed, want none", n)
 				}
 				calls := 0
 				for _, call := range b.box.calls {
@@ -118,7 +116,7 @@ func TestSlowStartsAreNoOutage(t *testing.T) {
 				b := newRig(t, &memMailbox{n: tt.n, latency: 100 * time.Millisecond})
 				for i := range tt.known {
 					id := fmt.Sprintf("k%d", i)
-					b.store.messages[ann+"/"+id] = jobs.Message{Account: ann, ID: id}
+					b.store.seed(id)
 				}
 				b.box.fault = func(call string, nth int) error {
 					if strings.HasPrefix(call, "get") && nth <= tt.faults {
@@ -217,10 +215,7 @@ func TestABadStretchAtTheStartIsNoOutage(t *testing.T) {
 				b := newRig(t, &memMailbox{n: tt.n, latency: 50 * time.Millisecond})
 				for i := tt.n - tt.known; i < tt.n; i++ {
 					id := fmt.Sprintf("m%d", i)
-					b.store.messages[ann+"/"+id] = jobs.Message{Account: ann, ID: id}
-				}
-				if tt.known > 0 {
-					b.store.skip = func(id string) bool { _, stored := b.store.messages[ann+"/"+id]; return stored }
+					b.store.seed(id)
 				}
 				b.box.fault = func(call string, _ int) error {
 					id, get := strings.CutPrefix(call, "get m")
@@ -259,32 +254,35 @@ func TestAStreakIsRememberedFromSliceToSlice(t *testing.T) {
 		if !strings.Contains(parked.For, "503 timeout") {
 			t.Errorf("second slice parked for %q, want the outage seen", parked.For)
 		}
-		attempts := 0
-		for _, item := range b.store.jobs[b.ref.Job].items {
-			attempts += item.Attempts
-		}
-		if attempts != 7 {
-			t.Errorf("%d attempts counted, want the first slice's 7 only", attempts)
+		if n := b.store.failedAttempts(); n != 7 {
+			t.Errorf("%d attempts counted, want the first slice's 7 only", n)
 		}
 	})
 }
 
 func TestASampleIsPendingFreshAndFromAllPartsOfTheRest(t *testing.T) {
 	b := newRig(t, &memMailbox{})
-	j := b.store.jobs[b.ref.Job]
-	for seq := int64(1); seq <= 102; seq++ {
-		item := &memItem{Item: jobs.Item{Seq: seq, ID: fmt.Sprintf("m%d", seq)}}
-		switch {
-		case seq > 27 && seq <= 52: // the second quarter of the rest
-			item.done = true
-		case seq > 77: // the last
-			item.Attempts = 1
-		}
-		j.items = append(j.items, item)
-	}
-	j.Progress.Listed = 102
-	job, err := b.store.Claim(t.Context(), b.ref, time.Hour)
+	ctx := t.Context()
+	job, err := b.store.Claim(ctx, b.ref, time.Hour)
 	if err != nil {
+		t.Fatal(err)
+	}
+	var page jobs.Page
+	var results []jobs.Result
+	for seq := 1; seq <= 102; seq++ {
+		id := fmt.Sprintf("m%d", seq)
+		page.IDs = append(page.IDs, id)
+		switch {
+		case seq > 27 && seq <= 52: // the second quarter of the rest is done
+			results = append(results, jobs.Result{ID: id, Outcome: jobs.ItemGone})
+		case seq > 77: // the last was tried
+			results = append(results, jobs.Result{ID: id, Outcome: jobs.ItemDeferred, Failure: &jobs.Failure{}})
+		}
+	}
+	if _, err := b.store.AddListed(ctx, job.Ref(), page); err != nil {
+		t.Fatal(err)
+	}
+	if job, err = b.store.Commit(ctx, job.Ref(), results); err != nil {
 		t.Fatal(err)
 	}
 	s := &mailRun{slice: &slice{handler: b.handler, job: job, ref: job.Ref()}}

@@ -153,7 +153,7 @@ func newCalendarRig(t *testing.T, m *memDiary) *rig {
 	t.Helper()
 	b := newRig(t, &memMailbox{}, func(o *Options) { o.Calendars, o.CalendarStore = m, m })
 	b.lane = quota.Sync
-	b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
+	b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
 	return b
 }
 

@@ -86,7 +86,7 @@ func TestACommitThatFailsLosesNothing(t *testing.T) {
 		if row := b.store.job(b.ref.Job); row.Progress.Stored != 10 || commits != 2 {
 			t.Errorf("row = %+v after %d commits, want the first commit's 10 and no third", row, commits)
 		}
-		if row := b.toEnd(); row.State != jobs.Completed || row.Progress.Stored != 60 || len(b.store.messages) != 60 {
+		if row := b.toEnd(); row.State != jobs.Completed || row.Progress.Stored != 60 || len(b.store.messages()) != 60 {
 			t.Errorf("row at the end = %+v, want all 60", row)
 		}
 	})

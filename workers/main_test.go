@@ -46,7 +46,7 @@ func testMain(m *testing.M) int {
 type plant struct {
 	*Workers
 	t         *testing.T
-	store     *memStore
+	store     *testStore
 	queue     *jobs.Queue
 	inspector *asynq.Inspector
 }
@@ -57,7 +57,7 @@ func newPlant(t *testing.T, google Google, change ...func(*Options)) *plant {
 	t.Cleanup(func() { rdb.Close() })
 	o := Options{
 		Redis: rdb, QueuePrefix: fmt.Sprintf("%s-%d-", t.Name(), time.Now().UnixNano()), Lanes: []quota.Lane{quota.Backfill},
-		Store: newMemStore(), Blobs: &memBlobs{}, Google: google, Parser: subjectOf,
+		Store: newTestStore(t), Blobs: &memBlobs{}, Google: google, Parser: subjectOf,
 		Log: zaptest.NewLogger(t), Registerer: prometheus.NewRegistry(),
 	}
 	for _, f := range change {
@@ -68,7 +68,7 @@ func newPlant(t *testing.T, google Google, change ...func(*Options)) *plant {
 		t.Fatal(err)
 	}
 	return &plant{
-		Workers: w, t: t, store: o.Store.(*memStore),
+		Workers: w, t: t, store: o.Store.(*testStore),
 		queue: &jobs.Queue{
 			Client: asynq.NewClientFromRedisClient(rdb),
 			Name:   jobs.QueueName(o.QueuePrefix, string(quota.Backfill)),

@@ -3,6 +3,7 @@ package workers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -153,3 +154,16 @@ func (*memMailbox) Thread(context.Context, string, jobs.Format) ([]jobs.Fetched,
 func (b *memMailbox) Metadata(ctx context.Context, id string) (jobs.Fetched, error) {
 	return b.fetched(id), b.call(ctx, "metadata "+id)
 }
+
+// Live sync is tested with the real store and a fake Google, in internal/e2e.
+var errNoSync = errors.New("there is no live sync in memory")
+
+func (*memMailbox) History(context.Context, uint64, string) (jobs.HistoryPage, error) {
+	return jobs.HistoryPage{}, errNoSync
+}
+
+func (*memMailbox) ListAll(context.Context, string, string) (jobs.Page, error) {
+	return jobs.Page{}, errNoSync
+}
+
+func (*memMailbox) Labels(context.Context) ([]jobs.Label, error) { return nil, errNoSync }

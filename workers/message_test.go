@@ -58,7 +58,7 @@ func TestWhatBecomesOfAnItem(t *testing.T) {
 					t.Errorf("fetched %d times, want %d", got, tt.made)
 				}
 				if tt.failure.Class != "" {
-					tt.failure.Job, tt.failure.ID, tt.failure.Phase = b.ref.Job, "m11", "fetch"
+					tt.failure.Job, tt.failure.ID, tt.failure.Phase, tt.failure.GivenUp = b.ref.Job, "m11", "fetch", true
 				}
 				if diff := cmp.Diff(tt.failure, b.store.failure(b.ref.Job, "m11"), cmpopts.IgnoreTypes(time.Time{})); diff != "" {
 					t.Errorf("failure (-want +got):\n%s", diff)
@@ -160,7 +160,7 @@ func TestAParserCanDoNoHarm(t *testing.T) {
 				if row := b.toEnd(); row.State != jobs.Completed || row.Progress.Stored != 3 {
 					t.Errorf("row = %+v, want all 3 stored", row)
 				}
-				m := b.store.messages[ann+"/m1"]
+				m := b.store.messages()["m1"]
 				if m.ParseStatus != tt.status || !strings.Contains(m.ParseError, tt.says) {
 					t.Errorf("parse status %s (%q), want %s (%q)", m.ParseStatus, m.ParseError, tt.status, tt.says)
 				}
@@ -187,7 +187,7 @@ func TestABodyThatCannotBeStoredIsNotTheItemsFault(t *testing.T) {
 			t.Errorf("parked for %q, want the store's error", parked.For)
 		}
 		row := b.store.job(b.ref.Job)
-		if row.Failures != 1 || row.Progress.Done() != 0 || b.store.jobs[b.ref.Job].items[0].Attempts != 0 {
+		if row.Failures != 1 || row.Progress.Done() != 0 || b.store.failedAttempts() != 0 {
 			t.Errorf("row = %+v, want one failure of the job and no attempt of an item", row)
 		}
 		b.blobs.hook = nil

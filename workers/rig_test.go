@@ -40,7 +40,7 @@ func (p *puts) Put(_ context.Context, ref jobs.TaskRef) error {
 type rig struct {
 	*handler
 	t     *testing.T
-	store *memStore
+	store *testStore
 	blobs *memBlobs
 	box   *memMailbox
 	queue *puts
@@ -54,7 +54,7 @@ func subjectOf(raw []byte) (string, error) {
 
 func newRig(t *testing.T, box *memMailbox, change ...func(*Options)) *rig {
 	t.Helper()
-	b := &rig{t: t, store: newMemStore(), blobs: &memBlobs{}, box: box, queue: &puts{}}
+	b := &rig{t: t, store: newTestStore(t), blobs: &memBlobs{}, box: box, queue: &puts{}}
 	b.ref = b.store.start(ann)
 	o := Options{Store: b.store, Blobs: b.blobs, Google: box, Parser: subjectOf, Log: zap.NewNop(), Registerer: prometheus.NewRegistry()}
 	for _, f := range change {

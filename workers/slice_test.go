@@ -29,7 +29,7 @@ func TestASliceBringsASmallMailbox(t *testing.T) {
 		if row.State != jobs.Completed || row.Progress.Stored != 25 || row.Progress.Expected != 25 || row.Checkpoint.HistoryID != 77 {
 			t.Errorf("row = %+v, want 25 stored, completed, history id 77", row)
 		}
-		got := b.store.messages[ann+"/m7"]
+		got := b.store.messages()["m7"]
 		got.SHA256 = ""
 		want := jobs.Message{Account: ann, ID: "m7", HistoryID: 5, InternalDate: b.box.date(7), Labels: []string{"INBOX"}, Size: 27,
 			Subject: "about m7", ParseStatus: jobs.Parsed}
@@ -81,7 +81,7 @@ func TestASliceWhoseTimeIsOverHandsOver(t *testing.T) {
 func TestATaskThatIsNotTheJobsSliceDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 5})
-		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Epoch, j.Slice = 3, 4 })
+		b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Epoch, j.Slice = 3, 4 })
 		at := b.store.job(b.ref.Job).Ref()
 		for _, tt := range []struct {
 			name string
@@ -101,8 +101,8 @@ func TestATaskThatIsNotTheJobsSliceDoesNothing(t *testing.T) {
 				t.Errorf("%s: enqueued (-want +got):\n%s", tt.name, diff)
 			}
 		}
-		if len(b.box.calls) != 0 || len(b.store.written()) != 0 {
-			t.Errorf("calls %q, writes %q, want none", b.box.calls, b.store.written())
+		if len(b.box.calls) != 0 || len(b.store.done()) != 0 {
+			t.Errorf("calls %q, writes %q, want none", b.box.calls, b.store.done())
 		}
 		if err := b.ProcessTask(t.Context(), asynq.NewTask(jobs.TaskType, []byte("no json"))); err != nil {
 			t.Errorf("a task that means nothing = %v, want it dropped", err)
@@ -145,7 +145,7 @@ func TestEveryTaskDeliveredTwiceCountsOnce(t *testing.T) {
 			t.Errorf("row = %+v, want %d of %d", row, listed, listed)
 		}
 		finished := 0
-		for _, write := range b.store.written() {
+		for _, write := range b.store.done() {
 			if write == "finish" {
 				finished++
 			}
@@ -182,7 +182,7 @@ func TestAHeldJobIsTriedWhenItsLeaseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 5})
 		until := time.Now().Add(3 * time.Second)
-		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.LeaseUntil = until })
+		b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.LeaseUntil = until })
 		parked := b.mustPark(b.ref)
 		if !parked.Until.Equal(until) || parked.For != "the lease of another run" {
 			t.Errorf("parked %v, want until the lease ends at %s", parked, until)
@@ -217,7 +217,7 @@ func TestALostLeaseStopsTheSliceWithoutAnotherWrite(t *testing.T) {
 		at   time.Duration // when the slice must be over
 	}{
 		{"another owner", func(b *rig) {
-			time.AfterFunc(time.Second, func() { b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Epoch++ }) })
+			time.AfterFunc(time.Second, func() { b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Epoch++ }) })
 		}, 5 * time.Second / 3}, // with the next renewal
 		{"a store that does not answer renewals", func(b *rig) {
 			b.store.hook = func(op string) error {
@@ -240,8 +240,8 @@ func TestALostLeaseStopsTheSliceWithoutAnotherWrite(t *testing.T) {
 					t.Errorf("slice ended after %s, want %s", took, tt.at)
 				}
 				for _, write := range []string{"end", "park", "finish"} {
-					if slices.Contains(b.store.written(), write) {
-						t.Errorf("writes %q, want no %s after the lease was lost", b.store.written(), write)
+					if slices.Contains(b.store.done(), write) {
+						t.Errorf("writes %q, want no %s after the lease was lost", b.store.done(), write)
 					}
 				}
 				if len(b.queue.refs) != 0 {
@@ -330,10 +330,8 @@ func TestShutdownLetsASliceEndWithinASecond(t *testing.T) {
 				if row.Progress.Stored != tt.stored || row.Slice != 1 || row.Failures != 0 || len(b.queue.refs) != 1 {
 					t.Errorf("row %+v, enqueued %v, want %d stored and a successor", row, b.queue.refs, tt.stored)
 				}
-				for _, item := range b.store.jobs[b.ref.Job].items {
-					if item.Attempts != 0 {
-						t.Errorf("item %s has %d attempts, want none", item.ID, item.Attempts)
-					}
+				if n := b.store.failedAttempts(); n > 0 {
+					t.Errorf("%d attempts of items failed, want none", n)
 				}
 			})
 		})
@@ -415,7 +413,7 @@ func TestWhatBlocksAJob(t *testing.T) {
 				if row.State != tt.want || !strings.Contains(row.LastError, tt.says) || !row.LeaseUntil.IsZero() {
 					t.Errorf("row = %+v, want it %s, saying %q", row, tt.want, tt.says)
 				}
-				if stored := int64(len(b.store.messages)); stored != row.Progress.Stored {
+				if stored := int64(len(b.store.messages())); stored != row.Progress.Stored {
 					t.Errorf("%d messages stored, counted %d", stored, row.Progress.Stored)
 				}
 			})
@@ -535,7 +533,7 @@ func TestHintsNameHowTheJobIsStartedAgain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newRig(t, &memMailbox{n: 5}, func(o *Options) { o.Google = shut{tt.open} })
 			ref := b.store.start(tt.email)
-			b.store.edit(ref.Job, func(j *jobs.Job) { j.Kind, j.Failures = tt.kind, tt.fails })
+			b.store.Edit(ref.Job, func(j *jobs.Job) { j.Kind, j.Failures = tt.kind, tt.fails })
 			if err := b.slice(ref); err != nil {
 				t.Fatalf("slice = %v, want nil", err)
 			}

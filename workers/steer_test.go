@@ -14,7 +14,7 @@ import (
 
 // want asks the job's owner to bring it to a state.
 func (b *rig) want(state jobs.State) {
-	b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Wanted = state })
+	b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Wanted = state })
 }
 
 // rested checks that a slice has left the job in a state, with nothing of what was
@@ -115,7 +115,7 @@ func TestAJobThatIsWantedElsewhereDoesNotWait(t *testing.T) {
 func TestATaskOfAJobThatRestsDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 10})
-		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.State = jobs.Paused })
+		b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.State = jobs.Paused })
 		if err := b.slice(b.ref); err != nil || len(b.box.calls) != 0 || len(b.queue.refs) != 0 {
 			t.Errorf("slice = %v, calls %v, tasks %v; want nothing", err, b.box.calls, b.queue.refs)
 		}
@@ -125,15 +125,17 @@ func TestATaskOfAJobThatRestsDoesNothing(t *testing.T) {
 // Somebody wants items retried at the very end of a job: it goes on.
 func TestAJobWhoseItemsArePendingAgainGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newRig(t, &memMailbox{n: 3})
+		b := newRig(t, &memMailbox{n: 3, fault: func(call string, nth int) error {
+			if call == "get m1" && nth == 1 {
+				return &jobs.CallError{Class: jobs.ClassItem, Err: errors.New("400")}
+			}
+			return nil
+		}})
 		b.store.hook = func(op string) error {
 			if op == "finish" {
 				b.store.hook = nil
-				b.store.mu.Lock()
-				defer b.store.mu.Unlock()
-				j := b.store.jobs[b.ref.Job]
-				j.items[1].done = false
-				j.Progress.Stored--
+				_, _, err := b.store.RetryFailed(t.Context(), b.ref.Job, jobs.FailureFilter{})
+				return err
 			}
 			return nil
 		}

@@ -89,7 +89,7 @@ func TestWhatKeepsCalendarsFromBeingWatched(t *testing.T) {
 				o.Calendars, o.CalendarStore, o.Watching = w, w, Watching{Store: w, Address: "https://headroom.example.com/push/calendar"}
 			})
 			b.lane = quota.Sync
-			b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
+			b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
 			var parked *RequeueError
 			if err := b.slice(b.ref); err != nil && !errors.As(err, &parked) {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestTheAddressOfPushesIsShownWithoutItsPassword(t *testing.T) {
 			o.Calendars, o.CalendarStore, o.Watching = w, w, Watching{Store: w, Address: address, Shown: shown}
 		})
 		b.lane = quota.Sync
-		b.store.edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
+		b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
 		var parked *RequeueError
 		if err := b.slice(b.ref); err != nil && !errors.As(err, &parked) {
 			t.Fatal(err)

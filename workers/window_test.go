@@ -31,7 +31,7 @@ func TestASliceTakesAtMostHalfOfItsTasksTime(t *testing.T) {
 func TestAFetchThatDragsOnIsCutOffBeforeItsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRig(t, &memMailbox{n: 3, slow: time.Hour}, func(o *Options) { o.TaskTimeout = time.Minute })
-		b.store.messages[ann+"/m9"] = jobs.Message{Account: ann, ID: "m9"} // which proves that Google works
+		b.store.seed("k9") // which proves that Google works
 		started := time.Now()
 		if err := b.slice(b.ref); err != nil {
 			t.Fatalf("slice = %v, want nil", err)
