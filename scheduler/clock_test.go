@@ -15,19 +15,20 @@ import (
 // the future then is repaired with the next tick, and counted.
 func TestMomentsOfAClockThatWasAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := newStore(), (&clock{}).set(48*time.Hour)
+		c := (&clock{}).set(48 * time.Hour)
+		s := newStoreAt(c.now, job(func(j *jobs.Job) { j.State = jobs.Paused }))
 		var reg *prometheus.Registry
 		go func() {
 			time.Sleep(31 * time.Second)
-			s.mu.Lock()
-			s.wrong = []jobs.RepairedMoment{{What: "schedule-slot", Count: 4, Furthest: c.now()}}
-			s.mu.Unlock()
+			slot := jobs.Slot{Schedule: jobs.ScheduleMail, Account: "ann@example.com", Slot: c.now()}
+			if err := s.InitSlots(t.Context(), []jobs.Slot{slot}); err != nil {
+				t.Error(err)
+			}
 			c.set(0)
 			time.Sleep(3 * time.Second)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.wrong != nil {
-				t.Error("moments stand in the future 3 s after the clock was set back")
+			snapshot, err := s.ScheduleSnapshot(t.Context())
+			if err != nil || len(snapshot.Slots) != 1 || snapshot.Slots[0].Slot.After(c.now()) {
+				t.Errorf("slots 3 s after the clock was set back = %+v, %v; want one that is not in the future", snapshot.Slots, err)
 			}
 		}()
 		reg = watch(t, 40*time.Second, s, newQueue(), c, nil)

@@ -26,19 +26,17 @@ func (c *clock) set(d time.Duration) *clock {
 
 // own is an owner at work: it renews a lease of 5 s every second, between ticks, on
 // the clock c, and works on the job, until the test is over or it has lost it.
-func own(t *testing.T, s *memStore, c *clock, work func(*jobs.Job)) {
+func own(t *testing.T, s *testStore, c *clock, work func(*jobs.Job)) {
 	t.Helper()
 	time.Sleep(300 * time.Millisecond)
 	for range 600 {
 		lost := false
-		s.set(func(rows map[string]jobs.Job) {
-			j := rows[id]
+		s.Edit(id, func(j *jobs.Job) {
 			if lost = j.Epoch != 3; lost {
 				return
 			}
-			work(&j)
+			work(j)
 			j.LeaseUntil, j.UpdatedAt = c.now().Add(5*time.Second), c.now()
-			rows[id] = j
 		})
 		if lost {
 			return
@@ -52,7 +50,7 @@ func own(t *testing.T, s *memStore, c *clock, work func(*jobs.Job)) {
 }
 
 // watch lets a scheduler with the clock c look for d.
-func watch(t *testing.T, d time.Duration, s *memStore, q *memQueue, c *clock, schedule cron.Schedule) *prometheus.Registry {
+func watch(t *testing.T, d time.Duration, s *testStore, q *memQueue, c *clock, schedule cron.Schedule) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	runWith(t, d, scheduler.Options{TaskTimeout: time.Minute, Store: s, Queue: q, Schedule: schedule, Log: zap.NewNop(), Registerer: reg, NowFunc: c.now})
@@ -112,7 +110,7 @@ func TestASliceThatBringsNothingIsEnded(t *testing.T) {
 			if at := q.putAt[id+":4:7"]; row.want != nil && (at.Sub(start) < time.Minute || at.Sub(start) > 75*time.Second) {
 				t.Errorf("%s: ended after %s, want the minute of its task, two leases and two ticks", name, at.Sub(start))
 			}
-			s.set(func(rows map[string]jobs.Job) { rows[id] = job(func(j *jobs.Job) { j.Epoch = 9 }) })
+			s.Put(job(func(j *jobs.Job) { j.Epoch = 9 }))
 			<-done
 		})
 	}
@@ -198,11 +196,9 @@ func TestARescueTooLateIsNone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, q := newStore(job(func(*jobs.Job) {})), newQueue()
 				q.onLook = func() { // the row that the tick has read is old by now, and its task gone
-					s.set(func(rows map[string]jobs.Job) {
-						j := rows[id]
-						goesOn(&j)
+					s.Edit(id, func(j *jobs.Job) {
+						goesOn(j)
 						j.UpdatedAt = time.Now().Add(time.Millisecond)
-						rows[id] = j
 					})
 				}
 				rescues(t, run(t, 3*time.Second, s, q), nil)

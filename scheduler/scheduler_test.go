@@ -30,7 +30,7 @@ func job(change func(*jobs.Job)) jobs.Job {
 }
 
 // run lets a scheduler with the default schedule tick for d of virtual time.
-func run(t *testing.T, d time.Duration, s *memStore, q *memQueue) *prometheus.Registry {
+func run(t *testing.T, d time.Duration, s *testStore, q *memQueue) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	runWith(t, d, scheduler.Options{Store: s, Queue: q, Log: zaptest.NewLogger(t), Registerer: reg})
@@ -73,9 +73,7 @@ func TestADeadOwnersJobIsBackWithinTenSeconds(t *testing.T) {
 			go func() { // renews the lease once, then is killed
 				time.Sleep(20*time.Second + offset)
 				died = time.Now()
-				s.set(func(rows map[string]jobs.Job) {
-					rows[id] = job(func(j *jobs.Job) { j.LeaseUntil = died.Add(5 * time.Second) })
-				})
+				s.Put(job(func(j *jobs.Job) { j.LeaseUntil = died.Add(5 * time.Second) }))
 			}()
 			run(t, time.Minute, s, q)
 			if late := q.putAt[id+":4:7"].Sub(died); late < 5*time.Second || late > 10*time.Second {
@@ -91,7 +89,7 @@ func TestARowJustWrittenIsGivenASecond(t *testing.T) {
 		start := time.Now().Truncate(time.Second)
 		go func() {
 			time.Sleep(1500 * time.Millisecond)
-			s.set(func(rows map[string]jobs.Job) { rows[id] = job(func(*jobs.Job) {}) })
+			s.Put(job(func(*jobs.Job) {}))
 		}()
 		run(t, 7*time.Second, s, q)
 		if got, want := q.putAt[id+":4:7"].Sub(start), 4*time.Second; got != want {
@@ -109,9 +107,7 @@ func TestClaimingAfterALongWaitInTheQueueIsNoRescue(t *testing.T) {
 			time.Sleep(3900 * time.Millisecond) // the tick at 4 s sees it active, unclaimed
 			q.set(id+":3:7", scheduler.Task{State: scheduler.TaskActive})
 			time.Sleep(200 * time.Millisecond)
-			s.set(func(rows map[string]jobs.Job) {
-				rows[id] = job(func(j *jobs.Job) { j.LeaseUntil = time.Now().Add(time.Hour) })
-			})
+			s.Put(job(func(j *jobs.Job) { j.LeaseUntil = time.Now().Add(time.Hour) }))
 		}()
 		rescues(t, run(t, 13*time.Second, s, q), nil)
 	})
@@ -121,12 +117,12 @@ func TestTwoSchedulersMakeOneTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, q := newStore(), newQueue()
 		for i := range 50 {
-			s.rows[fmt.Sprint("job", i)] = job(func(j *jobs.Job) {
+			s.Put(job(func(j *jobs.Job) {
 				j.ID = fmt.Sprint("job", i)
 				if i%2 == 0 {
 					j.LeaseUntil = time.Now().Add(3 * time.Second)
 				}
-			})
+			}))
 		}
 		done := make(chan struct{})
 		go func() {
@@ -169,13 +165,11 @@ func TestOneFailingJobDoesNotKeepTheOthers(t *testing.T) {
 func TestRunSurvivesFailingAndHangingTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, q := newStore(job(func(*jobs.Job) {})), newQueue()
-		s.fail = errors.New("database is locked")
+		s.failWith(errors.New("database is locked"))
 		go func() {
 			time.Sleep(5 * time.Second)
 			s.hold.Store(true) // hangs until the tick's bound, 30 s
-			s.mu.Lock()
-			s.fail = nil
-			s.mu.Unlock()
+			s.failWith(nil)
 			time.Sleep(10 * time.Second)
 			q.mu.Lock()
 			puts := q.puts
@@ -278,7 +272,7 @@ func TestJobsThatWaitForAFaultMakeOneAlarm(t *testing.T) {
 			failing("backfill:c@example.com", "other", 1, time.Second), job(func(j *jobs.Job) { j.Project = "other" }))
 		refused := failing("backfill:d@example.com", "main", 1, 3*time.Hour) // it failed once, and waits for quota since
 		refused.QuotaWait = true
-		s.rows[refused.ID] = refused
+		s.Put(refused)
 		core, logs := observer.New(zap.InfoLevel)
 		reg := prometheus.NewRegistry()
 		o := scheduler.Options{Store: s, Queue: newQueue(), Log: zap.New(core), Registerer: reg}
@@ -290,11 +284,9 @@ func TestJobsThatWaitForAFaultMakeOneAlarm(t *testing.T) {
 		defer cancel()
 		go func() {
 			<-time.After(20 * time.Second)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			for id, j := range s.rows {
-				j.Failures, j.FailingSince = 0, time.Time{}
-				s.rows[id] = j
+			live, _ := s.Store.LiveJobs(ctx)
+			for _, j := range live {
+				s.Edit(j.ID, func(j *jobs.Job) { j.Failures, j.FailingSince = 0, time.Time{} })
 			}
 		}()
 		if err := sched.Run(ctx); err != nil {

@@ -72,7 +72,7 @@ func busiest(won []jobs.SlotClaim) int {
 func TestAnHourIsSpreadAndTheSameAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 10_000
-		f := &fleet{t: t, store: newSlots(names(n)...)}
+		f := &fleet{t: t, store: newSlots(t, names(n)...)}
 		f.launch(timings(hourly))
 		until(at("01:00:00").Add(half))
 		first := f.store.taken()
@@ -99,7 +99,7 @@ func TestAnHourIsSpreadAndTheSameAfterARestart(t *testing.T) {
 func TestThreeSchedulersRunEachSlotOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 500
-		f := &fleet{t: t, store: newSlots(names(n)...)}
+		f := &fleet{t: t, store: newSlots(t, names(n)...)}
 		for range 3 {
 			f.launch(timings(hourly))
 		}
@@ -119,7 +119,7 @@ func TestThreeSchedulersRunEachSlotOnce(t *testing.T) {
 func TestDownForHoursIsMadeUpForByOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 2000
-		f := &fleet{t: t, store: newSlots(names(n)...)}
+		f := &fleet{t: t, store: newSlots(t, names(n)...)}
 		f.launch(timings(hourly))
 		until(at("02:58:00"))
 		f.stop()
@@ -157,7 +157,7 @@ func TestSkipMissed(t *testing.T) {
 	none.CatchUp = false
 	synctest.Test(t, func(t *testing.T) {
 		const n = 200
-		f := &fleet{t: t, store: newSlots(names(n)...)}
+		f := &fleet{t: t, store: newSlots(t, names(n)...)}
 		f.launch(timings(none))
 		until(at("02:58:00"))
 		f.stop()
@@ -180,7 +180,7 @@ func TestDownAcrossOneSlotRunsIt(t *testing.T) {
 	exact := hourly
 	exact.Spread = 0
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{t: t, store: newSlots("ann@example.com")}
+		f := &fleet{t: t, store: newSlots(t, "ann@example.com")}
 		f.launch(timings(exact))
 		until(at("15:59:59"))
 		f.stop()
@@ -211,7 +211,7 @@ func TestDownAcrossOneSlotRunsIt(t *testing.T) {
 func TestAMachineThatSleptCatchesUpSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
-		store, now := newSlots(names(n)...), at("00:00:00")
+		store, now := newSlots(t, names(n)...), at("00:00:00")
 		s, err := scheduler.NewSchedules(scheduler.SchedulesOptions{Store: store, TimingFunc: timings(hourly), NowFunc: func() time.Time { return now },
 			Log: noLog, Registerer: newRegistry()})
 		if err != nil {
@@ -239,7 +239,7 @@ func TestAMachineThatSleptCatchesUpSpread(t *testing.T) {
 
 func TestNobodyCatchesUpOnWhatWasBeforeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{t: t, store: newSlots(names(50)...)}
+		f := &fleet{t: t, store: newSlots(t, names(50)...)}
 		until(at("05:30:00"))
 		f.launch(timings(hourly))
 		until(at("06:29:59"))
@@ -250,10 +250,9 @@ func TestNobodyCatchesUpOnWhatWasBeforeIt(t *testing.T) {
 				t.Fatalf("%s: catch-up %v, %d missed", c.ID(), c.CatchUp, c.Missed)
 			}
 		}
-		f.store.change(func(s *slotStore) {
-			s.accounts = append(s.accounts, jobs.Account{Email: "new@example.com", Tenant: "example.org"})
-			s.revision.Accounts++
-		})
+		if err := f.store.AddAccount(t.Context(), jobs.Account{Email: "new@example.com", Project: "p"}); err != nil {
+			t.Fatal(err)
+		}
 		until(at("07:29:59"))
 		if got := perAccount(t, f.store.taken())["new@example.com"]; got != 1 {
 			t.Errorf("an account that was added ran %d times in an hour, want once", got)
@@ -264,7 +263,7 @@ func TestNobodyCatchesUpOnWhatWasBeforeIt(t *testing.T) {
 
 func TestAnotherSpecificationMissedNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{t: t, store: newSlots("ann@example.com")}
+		f := &fleet{t: t, store: newSlots(t, "ann@example.com")}
 		f.launch(timings(scheduler.Timing{Spec: "0 0 * * *", Spread: 0, CatchUp: true}))
 		until(at("10:30:00"))
 		f.stop()
@@ -282,14 +281,17 @@ func TestAnotherSpecificationMissedNothing(t *testing.T) {
 func TestPausedIsNotRunAndResumedIsMadeUpForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 300
-		f := &fleet{t: t, store: newSlots(names(n)...)}
-		f.store.accounts[0].Tenant = "example.org"
+		f := &fleet{t: t, store: newSlots(t, names(n)...)}
+		tenant := "example.org"
+		if err := f.store.AssignAccount(t.Context(), names(1)[0], &tenant, nil); err != nil {
+			t.Fatal(err)
+		}
 		f.launch(timings(hourly))
 		until(at("01:00:00"))
 		f.store.taken()
-		f.store.pause(jobs.SchedulePause{Tenant: "example.org"})
-		f.store.pause(jobs.SchedulePause{Account: names(2)[1], Schedule: jobs.ScheduleMail})
-		f.store.pause(jobs.SchedulePause{Schedule: jobs.ScheduleCalendar})
+		f.pause(jobs.SchedulePause{Tenant: "example.org"})
+		f.pause(jobs.SchedulePause{Account: names(2)[1], Schedule: jobs.ScheduleMail})
+		f.pause(jobs.SchedulePause{Schedule: jobs.ScheduleCalendar})
 		until(at("02:00:00"))
 		f.stop() // a pause outlives its schedulers
 		f.launch(timings(hourly))
@@ -298,10 +300,10 @@ func TestPausedIsNotRunAndResumedIsMadeUpForOnce(t *testing.T) {
 		if counts[names(1)[0]] != 0 || counts[names(2)[1]] != 0 || len(counts) != n-2 {
 			t.Errorf("%d accounts ran, those that are paused %d and %d times", len(counts), counts[names(1)[0]], counts[names(2)[1]])
 		}
-		f.store.pause(jobs.SchedulePause{})
+		f.pause(jobs.SchedulePause{})
 		until(at("08:00:00"))
 		wantEach(t, "while all is paused", f.store.taken(), n, 0)
-		f.store.resumeAll()
+		f.resumeAll()
 		until(at("08:10:03"))
 		var won []jobs.SlotClaim
 		for _, c := range f.store.taken() {
@@ -326,11 +328,11 @@ func TestAStoreThatIsAwayDelaysARun(t *testing.T) {
 	exact := hourly
 	exact.Spread = 0
 	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{t: t, store: newSlots("ann@example.com")}
+		f := &fleet{t: t, store: newSlots(t, "ann@example.com")}
 		f.launch(timings(exact))
-		f.store.change(func(s *slotStore) { s.fail = errAway })
+		f.store.failWith(errAway)
 		until(at("01:05:00").Add(time.Millisecond))
-		f.store.change(func(s *slotStore) { s.fail = nil })
+		f.store.failWith(nil)
 		until(at("01:05:02"))
 		won := f.store.taken()
 		if len(won) != 1 || !won[0].Slot.Equal(at("01:00:00")) {
@@ -355,7 +357,7 @@ func TestADailyScheduleOverAYear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, now := newSlots("ann@example.com"), time.Date(2026, 1, 1, 5, 0, 0, 0, time.UTC)
+	store, now := newSlots(t, "ann@example.com"), time.Date(2026, 1, 1, 5, 0, 0, 0, time.UTC)
 	var all []*scheduler.Schedules
 	for range 3 {
 		s, err := scheduler.NewSchedules(scheduler.SchedulesOptions{Store: store, TimingFunc: timings(daily), Tick: 10 * time.Minute,

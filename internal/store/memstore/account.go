@@ -24,12 +24,17 @@ func (s *Store) AddAccount(ctx context.Context, a jobs.Account) error {
 			return fmt.Errorf("account %q: %w", email, jobs.ErrExists)
 		}
 		a.Email, a.CreatedAt = email, now
-		s.accounts[email] = &account{Account: a, messages: map[string]*jobs.Message{}, attachments: map[string]map[string]jobs.Attachment{},
-			snapshot: map[string][]string{}, calendars: map[string]*calendar{}, slots: map[jobs.Schedule]*jobs.Slot{},
-			watches: map[jobs.WatchKey]*jobs.Watch{}}
-		s.revision.Accounts++
+		s.addAccount(a)
 		return nil
 	})
+}
+
+func (s *Store) addAccount(a jobs.Account) *account {
+	s.accounts[a.Email] = &account{Account: a, messages: map[string]*jobs.Message{}, attachments: map[string]map[string]jobs.Attachment{},
+		snapshot: map[string][]string{}, calendars: map[string]*calendar{}, slots: map[jobs.Schedule]*jobs.Slot{},
+		watches: map[jobs.WatchKey]*jobs.Watch{}}
+	s.revision.Accounts++
+	return s.accounts[a.Email]
 }
 
 // AssignAccount gives an account another tenant or class, where they are not nil.

@@ -184,3 +184,18 @@ func (s *Store) Edit(id string, change func(*jobs.Job)) {
 	defer s.mu.Unlock()
 	change(&s.jobs[id].Job)
 }
+
+// Put stores a job's row as it is, with its account if that is not there, for tests.
+func (s *Store) Put(row jobs.Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.accounts[row.Account]
+	if a == nil {
+		a = s.addAccount(jobs.Account{Email: row.Account, Project: row.Project})
+	}
+	j := s.jobs[row.ID]
+	if j == nil {
+		j = s.add(row.Kind, row.ID, a, row.CreatedAt)
+	}
+	j.Job = row
+}

@@ -2,96 +2,76 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"headroom/internal/store/memstore"
 	"headroom/jobs"
 	"headroom/scheduler"
 )
 
-// memStore keeps job rows in memory, on the local clock.
-type memStore struct {
-	mu    sync.Mutex
-	rows  map[string]jobs.Job
-	fail  error       // returned by LiveJobs when set
-	hold  atomic.Bool // LiveJobs blocks until its context ends
-	stale int         // takeovers refused because the row was written since
-	lists int
+// testStore is a store in memory that can be made to fail or hang.
+type testStore struct {
+	*memstore.Store
 
-	wrong   []jobs.RepairedMoment // in the future
-	repairs int                   // times that they were looked for
+	mu      sync.Mutex
+	fail    error       // returned by LiveJobs when set
+	hold    atomic.Bool // LiveJobs blocks until its context ends
+	lists   int
+	repairs int // times that wrong moments were looked for
+	stale   int // takeovers refused because the row was written since
 }
 
-func newStore(rows ...jobs.Job) *memStore {
-	s := &memStore{rows: map[string]jobs.Job{}}
+func newStore(rows ...jobs.Job) *testStore { return newStoreAt(time.Now, rows...) }
+
+// newStoreAt is newStore with a clock.
+func newStoreAt(now func() time.Time, rows ...jobs.Job) *testStore {
+	s := &testStore{Store: memstore.New(memstore.Options{NowFunc: now})}
 	for _, j := range rows {
-		s.rows[j.ID] = j
+		s.Put(j)
 	}
 	return s
 }
 
-func (s *memStore) LiveJobs(ctx context.Context) ([]jobs.Job, error) {
+func (s *testStore) LiveJobs(ctx context.Context) ([]jobs.Job, error) {
 	if s.hold.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.lists++
-	if s.fail != nil {
-		return nil, s.fail
+	fail := s.fail
+	s.mu.Unlock()
+	if fail != nil {
+		return nil, fail
 	}
-	var live []jobs.Job
-	for _, j := range s.rows {
-		if !j.State.Terminal() {
-			live = append(live, j)
-		}
-	}
-	return live, nil
+	return s.Store.LiveJobs(ctx)
 }
 
-func (s *memStore) Job(_ context.Context, id string) (jobs.Job, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j, ok := s.rows[id]
-	if !ok {
-		return jobs.Job{}, jobs.ErrNotFound
-	}
-	return j, nil
-}
-
-func (s *memStore) TakeOver(_ context.Context, seen jobs.Job) (jobs.Job, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j, ok := s.rows[seen.ID]
-	if !ok {
-		return jobs.Job{}, jobs.ErrNotFound
-	}
-	if j.Ref() != seen.Ref() || !j.LeaseUntil.Equal(seen.LeaseUntil) || !j.UpdatedAt.Equal(seen.UpdatedAt) {
+func (s *testStore) TakeOver(ctx context.Context, seen jobs.Job) (jobs.Job, error) {
+	j, err := s.Store.TakeOver(ctx, seen)
+	if errors.Is(err, jobs.ErrStale) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.stale++
-		return jobs.Job{}, jobs.ErrStale
 	}
-	j.Epoch++
-	j.LeaseUntil, j.UpdatedAt = time.Time{}, time.Now()
-	s.rows[j.ID] = j
-	return j, nil
+	return j, err
 }
 
-// RepairMoments returns and forgets what a test has laid out.
-func (s *memStore) RepairMoments(context.Context) ([]jobs.RepairedMoment, error) {
+// failWith makes LiveJobs return err; nil ends that.
+func (s *testStore) failWith(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.fail = err
+}
+
+func (s *testStore) RepairMoments(ctx context.Context) ([]jobs.RepairedMoment, error) {
+	s.mu.Lock()
 	s.repairs++
-	found := s.wrong
-	s.wrong = nil
-	return found, nil
-}
-
-func (s *memStore) set(change func(rows map[string]jobs.Job)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(s.rows)
+	s.mu.Unlock()
+	return s.Store.RepairMoments(ctx)
 }
 
 // memQueue keeps tasks in memory, with the one rule that matters: an id exists
