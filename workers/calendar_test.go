@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,31 +15,36 @@ import (
 	"headroom/quota"
 )
 
-// memCalendars is a Google with calendars, and the store that they are synced to,
-// in memory. Each calendar has three pages.
+// memCalendars is a Google with calendars in memory. Each has three pages.
 type memCalendars struct {
 	lane   quota.Lane
 	shared *memDiary
 }
 
 type memDiary struct {
+	ids   []string
 	fault func(calendar, page string, lane quota.Lane) error // nil: all calls succeed
 
 	mu             sync.Mutex
-	listed         bool
-	all            map[string]*jobs.Calendar
-	done           map[string]bool
 	calls          []string // "lane calendar page"
 	inFlight, most int
 }
 
 func newMemDiary(calendars int) *memDiary {
-	m := &memDiary{all: map[string]*jobs.Calendar{}, done: map[string]bool{}}
+	m := &memDiary{}
 	for i := range calendars {
-		id := fmt.Sprintf("c%02d", i)
-		m.all[id] = &jobs.Calendar{ID: id, State: jobs.CalendarNew, Stream: jobs.NewStream()}
+		m.ids = append(m.ids, fmt.Sprintf("c%02d", i))
 	}
 	return m
+}
+
+// list is a page with calendars, and the last of the list.
+func list(ids ...string) jobs.CalendarListPage {
+	page := jobs.CalendarListPage{SyncToken: "l"}
+	for _, id := range ids {
+		page.Calendars = append(page.Calendars, jobs.CalendarEntry{Calendar: jobs.Calendar{ID: id}})
+	}
+	return page
 }
 
 func (m *memDiary) Calendar(_ context.Context, _ jobs.Account, lane quota.Lane, _ time.Duration) (Calendar, error) {
@@ -53,7 +57,7 @@ func (c memCalendars) Calendars(_ context.Context, _, _ string, use func(jobs.Ca
 			return err
 		}
 	}
-	return use(jobs.CalendarListPage{SyncToken: "l"})
+	return use(list(c.shared.ids...))
 }
 
 var memPages = map[string]jobs.EventPage{"": {Next: "p2", Events: make([]jobs.Event, 1)}, "p2": {Next: "p3", Events: make([]jobs.Event, 1)}, "p3": {SyncToken: "t"}}
@@ -79,92 +83,64 @@ func (c memCalendars) Events(ctx context.Context, calendar, _, page string, use 
 	return use(memPages[page])
 }
 
-func (m *memDiary) BeginCalendars(context.Context, jobs.TaskRef) (jobs.CalendarList, error) {
-	return jobs.CalendarList{Listed: m.listed, Stream: jobs.NewStream()}, nil
-}
-
-func (m *memDiary) ApplyCalendarList(context.Context, jobs.TaskRef, jobs.CalendarListPage) (jobs.CalendarList, error) {
-	m.listed = true
-	return jobs.CalendarList{Listed: true}, nil
-}
-
-func (m *memDiary) ExpireCalendarList(context.Context, jobs.TaskRef) (jobs.CalendarList, error) {
-	return jobs.CalendarList{}, errors.New("unexpected")
-}
-
-func (m *memDiary) RestartCalendarList(context.Context, jobs.TaskRef) (jobs.CalendarList, error) {
-	return jobs.CalendarList{}, errors.New("unexpected")
-}
-
-func (m *memDiary) RoundCalendars(context.Context, jobs.TaskRef) (all []jobs.Calendar, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for id, c := range m.all {
-		if !m.done[id] && c.Stream.Due(time.Now()) {
-			all = append(all, *c)
-		}
-	}
-	slices.SortFunc(all, func(a, b jobs.Calendar) int {
-		if a.Stream.Whole() != b.Stream.Whole() {
-			return strings.Compare(string(a.Stream.Pass), string(b.Stream.Pass))
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
-	return all, nil
-}
-
-func (m *memDiary) change(id string, f func(*jobs.Calendar)) (jobs.Calendar, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f(m.all[id])
-	return *m.all[id], nil
-}
-
-func (m *memDiary) ApplyEvents(_ context.Context, _ jobs.TaskRef, id string, p jobs.EventPage) (jobs.Calendar, error) {
-	return m.change(id, func(c *jobs.Calendar) {
-		if complete, _ := c.Stream.Advance(len(p.Events), p.Next, p.SyncToken, time.Now()); complete {
-			c.State, m.done[id] = jobs.CalendarSynced, true
-		}
-	})
-}
-
-func (m *memDiary) ExpireCalendar(_ context.Context, _ jobs.TaskRef, id, reason string) (jobs.Calendar, error) {
-	return m.change(id, func(c *jobs.Calendar) { c.State = jobs.CalendarExpired; c.Stream.Expire(time.Now()) })
-}
-
-func (m *memDiary) RestartCalendar(_ context.Context, _ jobs.TaskRef, id, reason string) (jobs.Calendar, error) {
-	return m.change(id, func(c *jobs.Calendar) { c.Stream.Restart(time.Now()) })
-}
-
-func (m *memDiary) MarkCalendar(_ context.Context, _ jobs.TaskRef, id string, state jobs.CalendarState, reason string) (jobs.Calendar, error) {
-	return m.change(id, func(c *jobs.Calendar) {
-		c.State, c.Reason = state, reason
-		c.Stream.Fail(time.Now())
-		m.done[id] = state != jobs.CalendarFailing
-	})
-}
-
-func (m *memDiary) EndCalendars(context.Context, jobs.TaskRef) (jobs.CalendarList, error) {
-	return jobs.CalendarList{}, nil
-}
-
-// newCalendarRig is a rig of lane sync with a job that syncs calendars.
-func newCalendarRig(t *testing.T, m *memDiary) *rig {
+// newCalendarRig is a rig of lane sync with a job that syncs calendars, of which some
+// were synced before.
+func newCalendarRig(t *testing.T, m Calendars, change func(*Options), synced ...string) *rig {
 	t.Helper()
-	b := newRig(t, &memMailbox{}, func(o *Options) { o.Calendars, o.CalendarStore = m, m })
+	b := newRig(t, &memMailbox{}, func(o *Options) { o.Calendars, o.CalendarStore = m, o.Store.(*testStore) }, change)
 	b.lane = quota.Sync
-	b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
+	if len(synced) > 0 {
+		b.syncCalendars(synced)
+	}
+	b.ref = b.startCalendars()
 	return b
 }
 
-func (m *memDiary) states() map[jobs.CalendarState]int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := map[jobs.CalendarState]int{}
-	for _, c := range m.all {
-		all[c.State]++
+func (b *rig) startCalendars() jobs.TaskRef {
+	b.t.Helper()
+	j, _, err := b.store.StartCalendarSync(b.t.Context(), ann)
+	if err != nil {
+		b.t.Fatal(err)
 	}
-	return all
+	return j.Ref()
+}
+
+// syncCalendars reads calendars to their end, as a sync does.
+func (b *rig) syncCalendars(ids []string) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	j, err := b.store.Claim(ctx, b.startCalendars(), time.Minute)
+	if err == nil {
+		_, err = b.store.ApplyCalendarList(ctx, j.Ref(), list(ids...))
+	}
+	for _, id := range ids {
+		if err == nil {
+			_, err = b.store.ApplyEvents(ctx, j.Ref(), id, jobs.EventPage{SyncToken: "t"})
+		}
+	}
+	if err == nil {
+		_, err = b.store.EndCalendars(ctx, j.Ref())
+	}
+	if err == nil {
+		_, err = b.store.Finish(ctx, j.Ref(), jobs.Finish{State: jobs.Completed})
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// calendars are ann's calendars by id, and how many are in which state.
+func (b *rig) calendars() (byID map[string]jobs.Calendar, states map[jobs.CalendarState]int) {
+	all, err := b.store.Calendars(context.Background(), ann)
+	if err != nil {
+		b.t.Error(err)
+	}
+	byID, states = map[string]jobs.Calendar{}, map[jobs.CalendarState]int{}
+	for _, c := range all {
+		byID[c.ID] = c
+		states[c.State]++
+	}
+	return byID, states
 }
 
 // Changes come first, in lane sync, and whole calendars in lane backfill; at most
@@ -173,15 +149,12 @@ func (m *memDiary) states() map[jobs.CalendarState]int {
 func TestCalendarsAreReadFourAtOnceInTheirLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemDiary(20)
-		for _, id := range []string{"c18", "c19"} {
-			m.all[id].Stream.Pass = jobs.PassChanges
-		}
-		b := newCalendarRig(t, m)
+		b := newCalendarRig(t, m, noChange, "c18", "c19")
 		if j := b.toEnd(); j.State != jobs.Completed || j.Slice < 1 {
 			t.Errorf("job = %+v, want it completed over several slices", j)
 		}
-		if m.most != calendarsAtOnce || m.states()[jobs.CalendarSynced] != 20 {
-			t.Errorf("%d in flight, states %v", m.most, m.states())
+		if _, states := b.calendars(); m.most != calendarsAtOnce || states[jobs.CalendarSynced] != 20 {
+			t.Errorf("%d in flight, states %v", m.most, states)
 		}
 		seen := map[string]bool{}
 		for i, call := range m.calls {
@@ -214,7 +187,7 @@ func TestWhatStopsACalendarAndWhatTheAccount(t *testing.T) {
 				return answer(jobs.ClassCursor)
 			}
 			return nil
-		}, jobs.CalendarNew, 9, jobs.Completed, ""},
+		}, jobs.CalendarFailing, 9, jobs.Completed, ""},
 		{"one whose answer blames the account", on("c03", answer(jobs.ClassAccount)), jobs.CalendarForbidden, 9, jobs.Completed, ""},
 		{"one whose answer blames the project", on("c03", answer(jobs.ClassProject)), jobs.CalendarForbidden, 9, jobs.Completed, ""},
 		{"the account", afterTheList(answer(jobs.ClassAccount)), jobs.CalendarNew, -1, jobs.Blocked, ""},
@@ -230,13 +203,13 @@ func TestWhatStopsACalendarAndWhatTheAccount(t *testing.T) {
 			}
 			return nil
 		}, jobs.CalendarNew, 0, "", "user-minute"},
-		{"the list", on("list", answer(jobs.ClassTransient)), jobs.CalendarNew, 0, "", "list the calendars of ann@example.com"},
+		{"the list", on("list", answer(jobs.ClassTransient)), "", 0, "", "list the calendars of ann@example.com"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemDiary(10)
 				m.fault = row.fault
-				b := newCalendarRig(t, m)
+				b := newCalendarRig(t, m, noChange)
 				var parked *RequeueError
 				for range 50 {
 					if b.store.job(b.ref.Job).State.Terminal() || parked != nil {
@@ -255,8 +228,9 @@ func TestWhatStopsACalendarAndWhatTheAccount(t *testing.T) {
 				case row.ends == "" && (j.Refusals > 0) != (row.waits == "user-minute"):
 					t.Errorf("job = %+v: a refusal is none, or a fault is one", j)
 				}
-				if got := m.all["c03"].State; got != row.state || row.synced >= 0 && m.states()[jobs.CalendarSynced] != row.synced {
-					t.Errorf("c03 is %s, of all %v; want %s, and %d synced", got, m.states(), row.state, row.synced)
+				all, states := b.calendars()
+				if got := all["c03"].State; got != row.state || row.synced >= 0 && states[jobs.CalendarSynced] != row.synced {
+					t.Errorf("c03 is %q, of all %v; want %q, and %d synced", got, states, row.state, row.synced)
 				}
 				if n := len(m.calls); n > 40 {
 					t.Errorf("%d calls", n)
@@ -265,6 +239,8 @@ func TestWhatStopsACalendarAndWhatTheAccount(t *testing.T) {
 		})
 	}
 }
+
+func noChange(*Options) {}
 
 // on is a fault of all calls of one calendar.
 func on(calendar string, err error) func(string, string, quota.Lane) error {
@@ -290,7 +266,7 @@ func afterTheList(err error) func(string, string, quota.Lane) error {
 func TestASyncOfCalendarsStopsWithTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemDiary(20)
-		b := newCalendarRig(t, m)
+		b := newCalendarRig(t, m, noChange)
 		time.AfterFunc(700*time.Millisecond, func() { b.drain() })
 		start := time.Now()
 		if err := b.slice(b.ref); err != nil {
@@ -303,7 +279,8 @@ func TestASyncOfCalendarsStopsWithTheProcess(t *testing.T) {
 			t.Errorf("job = %+v, tasks %v; want the next slice on the queue", j, b.queue.refs)
 		}
 		written := 0
-		for _, c := range m.all {
+		all, _ := b.calendars()
+		for _, c := range all {
 			written += int(c.Stream.Pages)
 		}
 		if written != len(m.calls) {

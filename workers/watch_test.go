@@ -39,7 +39,7 @@ func (c watchedCalendars) WatchCalendar(context.Context, string, string, string,
 func (c watchedCalendars) StopChannel(context.Context, string, string) error { return nil }
 
 func (w *watchedDiary) DueChannels(context.Context, string) (due []jobs.WatchKey, err error) {
-	for id := range w.all {
+	for _, id := range w.ids {
 		if w.noted[id] && !w.again {
 			continue
 		}
@@ -85,11 +85,9 @@ func TestWhatKeepsCalendarsFromBeingWatched(t *testing.T) {
 			if row.attempts == 1 {
 				w.fault = on("list", w.err)
 			}
-			b := newRig(t, &memMailbox{}, func(o *Options) {
-				o.Calendars, o.CalendarStore, o.Watching = w, w, Watching{Store: w, Address: "https://headroom.example.com/push/calendar"}
+			b := newCalendarRig(t, w, func(o *Options) {
+				o.Watching = Watching{Store: w, Address: "https://headroom.example.com/push/calendar"}
 			})
-			b.lane = quota.Sync
-			b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
 			var parked *RequeueError
 			if err := b.slice(b.ref); err != nil && !errors.As(err, &parked) {
 				t.Fatal(err)
@@ -107,11 +105,7 @@ func TestTheAddressOfPushesIsShownWithoutItsPassword(t *testing.T) {
 		const address, shown = "https://ann:hunter2@headroom.example.com/", "https://ann:xxxxx@headroom.example.com/"
 		w := &watchedDiary{memDiary: newMemDiary(1), noted: map[string]bool{},
 			err: &jobs.CallError{Class: jobs.ClassForbidden, Err: errors.New("Unauthorized WebHook callback channel: " + address)}}
-		b := newRig(t, &memMailbox{}, func(o *Options) {
-			o.Calendars, o.CalendarStore, o.Watching = w, w, Watching{Store: w, Address: address, Shown: shown}
-		})
-		b.lane = quota.Sync
-		b.store.Edit(b.ref.Job, func(j *jobs.Job) { j.Kind = jobs.CalendarSync })
+		b := newCalendarRig(t, w, func(o *Options) { o.Watching = Watching{Store: w, Address: address, Shown: shown} })
 		var parked *RequeueError
 		if err := b.slice(b.ref); err != nil && !errors.As(err, &parked) {
 			t.Fatal(err)
