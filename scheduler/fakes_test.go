@@ -8,9 +8,20 @@ import (
 	"time"
 
 	"headroom/internal/store/memstore"
+	"headroom/internal/store/storetest"
 	"headroom/jobs"
 	"headroom/scheduler"
 )
+
+// The seam of stores is at least what schedulers call.
+var _ interface {
+	scheduler.Store
+	scheduler.AdmissionStore
+	scheduler.ScheduleStore
+	scheduler.SyncStore
+	scheduler.CalendarSyncStore
+	scheduler.WatchStore
+} = storetest.Store(nil)
 
 // testStore is a store in memory that can be made to fail or hang.
 type testStore struct {

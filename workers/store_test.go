@@ -10,8 +10,16 @@ import (
 	"time"
 
 	"headroom/internal/store/memstore"
+	"headroom/internal/store/storetest"
 	"headroom/jobs"
 )
+
+// The seam of stores is at least what workers call.
+var _ interface {
+	Store
+	CalendarStore
+	WatchStore
+} = storetest.Store(nil)
 
 // stranger is an account of which there are jobs, but which was removed.
 const stranger = "stranger@example.com"

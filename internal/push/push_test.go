@@ -24,8 +24,12 @@ import (
 	"headroom/internal/lab/localredis"
 	"headroom/internal/push"
 	"headroom/internal/store/sqlite"
+	"headroom/internal/store/storetest"
 	"headroom/jobs"
 )
+
+// The seam of stores is at least what the receiver of pushes calls.
+var _ push.Store = storetest.Store(nil)
 
 const ann = "ann@example.com"
 

@@ -10,6 +10,7 @@ import (
 
 var accountTests = []test{
 	{"addresses are compared without regard to case", testAccountsIgnoreCase},
+	{"accounts of the same mailbox find each other", testAccountsOfOneMailbox},
 }
 
 func testAccountsIgnoreCase(t *T) {
@@ -41,5 +42,29 @@ func testAccountsIgnoreCase(t *T) {
 		if err := s.AddAccount(ctx, bad); err == nil {
 			t.Errorf("AddAccount(%+v) succeeded", bad)
 		}
+	}
+}
+
+func testAccountsOfOneMailbox(t *T) {
+	s, job := claimed(t)
+	ctx := t.Context()
+	for _, email := range []string{"alias@example.com", "bob@example.com"} {
+		if err := s.AddAccount(ctx, jobs.Account{Email: email, Project: "prod"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if others := must[[]string](t)(s.NoteMailbox(ctx, job.Ref(), "Ann@example.com")); len(others) != 0 {
+		t.Errorf("NoteMailbox = %q, want no other account yet", others)
+	}
+	alias, _, err := s.StartBackfill(ctx, "alias@example.com", jobs.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alias = must[jobs.Job](t)(s.Claim(ctx, alias.Ref(), hour))
+	if others := must[[]string](t)(s.NoteMailbox(ctx, alias.Ref(), ann)); len(others) != 1 || others[0] != ann {
+		t.Errorf("NoteMailbox = %q, want %q", others, ann)
+	}
+	if a := must[jobs.Account](t)(s.Account(ctx, "alias@example.com")); a.Mailbox != ann || !a.Alias() {
+		t.Errorf("Account = %+v, want an alias of %s", a, ann)
 	}
 }

@@ -22,6 +22,7 @@ var commitTests = []test{
 	{"an older message never replaces a newer one", testAnOlderMessageNeverReplacesANewerOne},
 	{"a stored id is another one each time", testStoredIDVaries},
 	{"a commit is all or nothing", testCommitIsAllOrNothing},
+	{"a message in format full comes with its attachments and label names", testAttachmentsAndLabels},
 	{"messages and failures are listed in pages", testListingsPage},
 }
 
@@ -311,5 +312,36 @@ func testListingsPage(t *T) {
 	}
 	if len(messages) != 25 || len(failures) != 25 || messages[0] != "18c00000001" || failures[24] != "18c00000032" {
 		t.Errorf("paged through %d messages from %s and %d failures to %s", len(messages), messages[0], len(failures), failures[24])
+	}
+}
+
+func testAttachmentsAndLabels(t *T) {
+	s, job := claimed(t)
+	ctx, ref := t.Context(), job.Ref()
+	must[jobs.Job](t)(s.AddListed(ctx, ref, jobs.Page{IDs: []string{"a"}}))
+	sum := strings.Repeat("ab", 32)
+	want := []jobs.Attachment{{Part: "0.2", Filename: "a.txt", MimeType: "text/plain", Size: 3, SHA256: sum}, {Part: "1", Filename: "b.txt", SHA256: sum}}
+	for _, a := range []jobs.Attachment{want[1], {Part: "0.2", Filename: "before", SHA256: sum}, want[0]} {
+		if err := s.SaveAttachment(ctx, ref, "a", a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.SaveAttachment(ctx, ref, "a", jobs.Attachment{Part: "2", SHA256: "../x"}); err == nil {
+		t.Error("SaveAttachment accepts what is no hash")
+	}
+	if got := must[[]jobs.Attachment](t)(s.Attachments(ctx, "Ann@example.com", "a")); !cmp.Equal(want, got) {
+		t.Errorf("Attachments = %+v before the message is stored, want %+v", got, want)
+	}
+	for _, labels := range [][]jobs.Label{{{ID: "OLD", Name: "old"}}, {{ID: "INBOX", Name: "Inbox"}}} {
+		if err := s.SaveLabels(ctx, ref, labels); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := message("a", 7)
+	m.SHA256, m.FullSHA256, m.FullSize = "", sum, 9
+	must[jobs.Job](t)(s.Commit(ctx, ref, []jobs.Result{{ID: "a", Outcome: jobs.ItemStored, Message: m}}))
+	got := must[jobs.Message](t)(s.Message(ctx, ann, "a"))
+	if !cmp.Equal(want, got.Attachments) || !cmp.Equal([]string{"Inbox", ""}, got.LabelNames) || got.FullSHA256 != sum || got.SHA256 != "" {
+		t.Errorf("Message = %+v, want it with its attachments and the names of its labels", got)
 	}
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"github.com/google/go-cmp/cmp"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ var listingTests = []test{
 	{"a message outside the filter is fetched once", testWhatIsOutsideTheFilterIsLookedAtOnce},
 	{"the expected number follows the filter", testTheProfilePromisesWhatTheFilterMayLetThrough},
 	{"messages with metadata only are pending again for their bodies", testNotedMessagesHaveARowAndComeAgainForTheirBodies},
+	{"the items of a thread are those that nobody tried", testThreadItems},
 }
 
 // claimedFor returns a store in which ann's backfill with a filter is claimed.
@@ -154,5 +156,25 @@ func testNotedMessagesHaveARowAndComeAgainForTheirBodies(t *T) {
 	}
 	if m := must[jobs.Message](t)(s.Message(ctx, ann, "a")); m.SHA256 == "" {
 		t.Error("the body was lost")
+	}
+}
+
+func testThreadItems(t *T) {
+	s, _ := claimed(t)
+	ctx, job := t.Context(), claimedFor(t, s, jobs.Filter{Format: jobs.FormatFull})
+	must[jobs.Job](t)(s.AddListed(ctx, job.Ref(), jobs.Page{IDs: []string{"a", "b", "c", "d"}, Threads: []string{"t1", "t2", "t1", "t1"}}))
+	must[jobs.Job](t)(s.Commit(ctx, job.Ref(), []jobs.Result{{ID: "c", Outcome: jobs.ItemDeferred, Failure: &jobs.Failure{}}}))
+	var got []string
+	for _, i := range must[[]jobs.Item](t)(s.ThreadItems(ctx, job.Ref(), "t1", 10)) {
+		got = append(got, i.ID)
+	}
+	if diff := cmp.Diff([]string{"a", "d"}, got); diff != "" {
+		t.Errorf("items of t1 (-want +got):\n%s", diff)
+	}
+	if one := must[[]jobs.Item](t)(s.ThreadItems(ctx, job.Ref(), "t1", 1)); len(one) != 1 {
+		t.Errorf("%d items, want 1", len(one))
+	}
+	if none := must[[]jobs.Item](t)(s.ThreadItems(ctx, job.Ref(), "", 10)); len(none) != 0 {
+		t.Errorf("items of no thread = %+v", none)
 	}
 }
