@@ -2,9 +2,10 @@ package storetest
 
 import (
 	"fmt"
-	"github.com/google/go-cmp/cmp"
 	"slices"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"headroom/jobs"
 )
