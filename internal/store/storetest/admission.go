@@ -24,8 +24,8 @@ func withAnn(t *T) Store {
 	return s
 }
 
-// contender returns the one live backfill.
-func contender(t *T, s Store) jobs.Candidate {
+// candidate returns the one live backfill.
+func candidate(t *T, s Store) jobs.Candidate {
 	t.Helper()
 	all := must[[]jobs.Candidate](t)(s.Candidates(t.Context()))
 	if len(all) != 1 {
@@ -34,8 +34,8 @@ func contender(t *T, s Store) jobs.Candidate {
 	return all[0]
 }
 
-// testAdmission takes a backfill through its admissions: it waits, is admitted from
-// slice to slice, and gives it back with the slice in which another's turn came.
+// The backfill waits, stays admitted from slice to slice, and waits again after the
+// slice in which it yields.
 func testAdmission(t *T) {
 	s, ctx := withAnn(t), t.Context()
 	job, _, err := s.StartBackfill(ctx, ann, jobs.Filter{})
@@ -43,7 +43,7 @@ func testAdmission(t *T) {
 		t.Fatal(err)
 	}
 	want := jobs.Candidate{Job: job.ID, Account: ann, Project: "prod", Tenant: "example.com", Admission: jobs.NotAdmitted}
-	if diff := cmp.Diff(want, contender(t, s)); diff != "" {
+	if diff := cmp.Diff(want, candidate(t, s)); diff != "" {
 		t.Errorf("started (-want +got):\n%s", diff)
 	}
 	job = must[jobs.Job](t)(s.SetAdmission(ctx, job.ID, jobs.NotAdmitted, jobs.Admitted))
@@ -74,7 +74,7 @@ func testAdmission(t *T) {
 		if job.Admission != jobs.NotAdmitted || job.State != end.state {
 			t.Errorf("a slice that yields, at %s: admission %q, %s; want it to wait for admission, %s", end.name, job.Admission, job.State, end.state)
 		}
-		if c := contender(t, s); c.WaitUntil.IsZero() != (end.state != jobs.Waiting) {
+		if c := candidate(t, s); c.WaitUntil.IsZero() != (end.state != jobs.Waiting) {
 			t.Errorf("at %s: waits until %s", end.name, c.WaitUntil)
 		}
 	}
@@ -86,7 +86,7 @@ func testAdmission(t *T) {
 		t.Fatal(err)
 	}
 	if all, err := s.Candidates(ctx); err != nil || len(all) != 0 {
-		t.Errorf("a cancelled job contends: %+v, %v", all, err)
+		t.Errorf("a cancelled job is a candidate: %+v, %v", all, err)
 	}
 }
 

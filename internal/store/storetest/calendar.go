@@ -22,27 +22,27 @@ var calendarTests = []test{
 	{"a failing list of calendars is tried again", testATroubledListIsTriedAgain},
 }
 
-// diary is a store in which the sync of ann's calendars has a claimed job.
-type diary struct {
+// calendarSync is a store in which the sync of ann's calendars has a claimed job.
+type calendarSync struct {
 	Store
 	t   *T
 	ref jobs.TaskRef
 }
 
-func newDiary(t *T, ids ...string) *diary {
+func newCalendarSync(t *T, ids ...string) *calendarSync {
 	t.Helper()
 	s := fresh(t)
 	if err := s.AddAccount(t.Context(), jobs.Account{Email: ann, Project: "prod"}); err != nil {
 		t.Fatal(err)
 	}
-	d := &diary{Store: s, t: t}
+	d := &calendarSync{Store: s, t: t}
 	d.start()
 	d.list("l1", ids...)
 	return d
 }
 
 // start begins the next round.
-func (d *diary) start() {
+func (d *calendarSync) start() {
 	d.t.Helper()
 	job, started, err := d.StartCalendarSync(d.t.Context(), "Ann@example.com")
 	if err != nil || !started {
@@ -52,7 +52,7 @@ func (d *diary) start() {
 }
 
 // end ends the round.
-func (d *diary) end() jobs.CalendarList {
+func (d *calendarSync) end() jobs.CalendarList {
 	d.t.Helper()
 	l := must[jobs.CalendarList](d.t)(d.EndCalendars(d.t.Context(), d.ref))
 	must[jobs.Job](d.t)(d.Finish(d.t.Context(), d.ref, jobs.Finish{State: jobs.Completed}))
@@ -60,7 +60,7 @@ func (d *diary) end() jobs.CalendarList {
 }
 
 // list applies a last page of the list of calendars.
-func (d *diary) list(token string, ids ...string) jobs.CalendarList {
+func (d *calendarSync) list(token string, ids ...string) jobs.CalendarList {
 	d.t.Helper()
 	page := jobs.CalendarListPage{SyncToken: token}
 	for _, id := range ids {
@@ -80,7 +80,7 @@ func event(id, status string, updated int) jobs.Event {
 	return e
 }
 
-// stub is a thin tombstone.
+// stub is a tombstone with few fields.
 func stub(id string) jobs.Event {
 	return jobs.Event{ID: id, Status: jobs.EventCancelled, JSON: json.RawMessage(fmt.Sprintf(`{"id":%q,"status":"cancelled"}`, id))}
 }
@@ -90,13 +90,13 @@ func occurrence(e jobs.Event, series, start string) jobs.Event {
 	return e
 }
 
-func (d *diary) apply(calendar string, page jobs.EventPage) jobs.Calendar {
+func (d *calendarSync) apply(calendar string, page jobs.EventPage) jobs.Calendar {
 	d.t.Helper()
 	return must[jobs.Calendar](d.t)(d.ApplyEvents(d.t.Context(), d.ref, calendar, page))
 }
 
-// events tells of a calendar's events what became of each.
-func (d *diary) events(calendar string) map[string]string {
+// events says what became of each of a calendar's events.
+func (d *calendarSync) events(calendar string) map[string]string {
 	d.t.Helper()
 	got := map[string]string{}
 	for _, e := range must[[]jobs.Event](d.t)(d.Events(d.t.Context(), ann, calendar, jobs.EventQuery{Deleted: true})) {
@@ -116,17 +116,16 @@ func (d *diary) events(calendar string) map[string]string {
 	return got
 }
 
-func (d *diary) want(calendar string, want map[string]string) {
+func (d *calendarSync) want(calendar string, want map[string]string) {
 	d.t.Helper()
 	if diff := cmp.Diff(want, d.events(calendar)); diff != "" {
 		d.t.Errorf("events of %s (-want +got):\n%s", calendar, diff)
 	}
 }
 
-// Nothing is pruned from an incomplete listing, and the token comes with the last
-// page.
+// An incomplete pass deletes nothing, and its last page has the sync token.
 func testAFullPassDeletesOnlyWhenItIsComplete(t *T) {
-	d := newDiary(t, "c")
+	d := newCalendarSync(t, "c")
 	d.apply("c", jobs.EventPage{Events: []jobs.Event{event("a", "confirmed", 1), event("b", "confirmed", 1)}, Next: "p2"})
 	c := d.apply("c", jobs.EventPage{Events: []jobs.Event{event("c", "confirmed", 1)}, SyncToken: "t1"})
 	if c.State != jobs.CalendarSynced || c.Stream.Token() != "t1" {
@@ -154,7 +153,7 @@ func testAFullPassDeletesOnlyWhenItIsComplete(t *T) {
 }
 
 func testARestartedPassDeletesWhatOnlyItsFirstHalfSaw(t *T) {
-	d := newDiary(t, "c")
+	d := newCalendarSync(t, "c")
 	d.apply("c", jobs.EventPage{Events: []jobs.Event{event("a", "confirmed", 1), event("b", "confirmed", 1)}, Next: "p2"})
 	must[jobs.Calendar](t)(d.RestartCalendar(t.Context(), d.ref, "c", "invalid page token"))
 	c := d.apply("c", jobs.EventPage{Events: []jobs.Event{event("b", "confirmed", 1)}, SyncToken: "t"})
@@ -203,7 +202,7 @@ func testThinTombstonesKeepWhatIsKnown(t *T) {
 			map[string]string{"m": "cancelled v1 deleted", first: "confirmed v2 deleted"}},
 	} {
 		t.Run(row.name, func(t *T) {
-			d := newDiary(t, "c")
+			d := newCalendarSync(t, "c")
 			for i, page := range row.pages {
 				page.SyncToken = fmt.Sprint("t", i)
 				d.apply("c", page)
@@ -223,7 +222,7 @@ func testThinTombstonesKeepWhatIsKnown(t *T) {
 }
 
 func testCalendarsLeaveTheListAndComeBack(t *T) {
-	d := newDiary(t, "a", "b")
+	d := newCalendarSync(t, "a", "b")
 	for _, id := range []string{"a", "b"} {
 		d.apply(id, jobs.EventPage{Events: []jobs.Event{event("e", "confirmed", 1)}, SyncToken: "t"})
 	}
@@ -259,7 +258,7 @@ func testCalendarsLeaveTheListAndComeBack(t *T) {
 }
 
 func testOneMoreSyncWaitsAtMost(t *T) {
-	d := newDiary(t, "c")
+	d := newCalendarSync(t, "c")
 	ctx := t.Context()
 	due := func(want ...string) {
 		t.Helper()
@@ -304,7 +303,7 @@ func testAnAskWakesASyncThatWaitsForWholeCalendars(t *T) {
 		{"after a fault", jobs.Park{For: "503", Until: time.Now().Add(hour), Failure: "503"}, false, false},
 	} {
 		t.Run(row.name, func(t *T) {
-			d := newDiary(t, "new", "old")
+			d := newCalendarSync(t, "new", "old")
 			ctx := t.Context()
 			d.apply("old", jobs.EventPage{SyncToken: "t"})
 			must[jobs.Calendar](t)(d.MarkCalendar(ctx, d.ref, "new", jobs.CalendarFailing, "503"))
@@ -340,15 +339,14 @@ func testAnAskWakesASyncThatWaitsForWholeCalendars(t *T) {
 	}
 }
 
-// Troubles of one calendar: it is left alone, and tried again by itself only when
-// that may help.
+// A calendar that fails is left alone, and tried again by itself only if that may help.
 func testTroubledCalendarsAreLeftAlone(t *T) {
 	for _, row := range []struct {
 		state   jobs.CalendarState
 		resumes bool
 	}{{jobs.CalendarMissing, false}, {jobs.CalendarForbidden, false}, {jobs.CalendarFailing, true}} {
 		t.Run(string(row.state), func(t *T) {
-			d := newDiary(t, "good", "bad")
+			d := newCalendarSync(t, "good", "bad")
 			ctx := t.Context()
 			c := must[jobs.Calendar](t)(d.MarkCalendar(ctx, d.ref, "bad", row.state, "HTTP 404"))
 			if c.State != row.state || c.Reason != "HTTP 404" || c.Stream.NextTry.IsZero() {
@@ -385,10 +383,10 @@ func testTroubledCalendarsAreLeftAlone(t *T) {
 // A list of calendars whose token is refused again and again is left alone for a
 // while, and the sync goes on by itself then.
 func testATroubledListIsTriedAgain(t *T) {
-	d := newDiary(t, "c")
+	d := newCalendarSync(t, "c")
 	d.apply("c", jobs.EventPage{SyncToken: "t"})
 	if l := d.end(); !l.ResumeAt.IsZero() {
-		t.Errorf("without troubles: %+v", l)
+		t.Errorf("without failures: %+v", l)
 	}
 	d.start()
 	var next time.Time

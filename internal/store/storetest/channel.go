@@ -94,7 +94,7 @@ func testAChannelIsReplacedByItsSuccessor(t *T) {
 	if got := stoppable(); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("to be stopped: %q, want the one whose resource is known", got)
 	}
-	// The lost one tells of a change, and so becomes known.
+	// The lost channel reports a change, which makes its resource known.
 	if got := must[jobs.PushOutcome](t)(s.PushChannel(ctx, "two", "r2", 2, true)); got != jobs.PushReplaced {
 		t.Errorf("a push on a replaced channel = %s", got)
 	}
@@ -120,7 +120,7 @@ func testAChannelsMessagesAreTakenOnce(t *T) {
 		return must[jobs.PushOutcome](t)(s.PushChannel(ctx, id, "r1", number, changed))
 	}
 	if got := push("one", 1, false); got != jobs.PushKnown || askedForCalendars(t, s) {
-		t.Errorf("the first message = %s, which tells of no change", got)
+		t.Errorf("the first message = %s, which reports no change", got)
 	}
 	if got := push("one", 7, true); got != jobs.PushAsked || !askedForCalendars(t, s) {
 		t.Errorf("a change = %s", got)
@@ -187,7 +187,7 @@ func testCalendarsInStepAreToBeWatched(t *T) {
 	}
 }
 
-// testChannelsOfCalendarsThatLeaveAreStopped: and strays, but not many.
+// Stray channels are stopped too, up to a bound.
 func testChannelsOfCalendarsThatLeaveAreStopped(t *T) {
 	s, ref := calendars(t)
 	ctx := t.Context()

@@ -62,7 +62,7 @@ func apply(t *T, s Store, ref jobs.TaskRef, records ...jobs.HistoryRecord) jobs.
 	return must[jobs.Job](t)(s.ApplyHistory(t.Context(), ref, jobs.HistoryPage{Records: records}))
 }
 
-// fetched commits a message as Google told of it at a history id.
+// fetched commits a message as Google gave it at a history id.
 func fetched(t *T, s Store, ref jobs.TaskRef, id string, history uint64, labels ...string) {
 	t.Helper()
 	m := message(id, history)
@@ -110,8 +110,8 @@ func testABackfillNeverUndoesWhatLiveSyncWrote(t *T) {
 	}
 }
 
-// testADeletionTakesAMessageOffEveryList: what is gone need not be asked for, and
-// a body that comes all the same does not bring it back.
+// A deleted message is not fetched, and a body that comes all the same does not restore
+// it.
 func testADeletionTakesAMessageOffEveryList(t *T) {
 	s, backfill, sync := synced(t, "a", "b", "noted")
 	ctx := t.Context()
@@ -138,9 +138,8 @@ func testADeletionTakesAMessageOffEveryList(t *T) {
 	}
 }
 
-// testAFetchLiftsATombstone: whoever gets a message after it was seen to be deleted
-// shows that it is there, in whatever format, and however old the answer's history id
-// is.
+// A message that can be fetched exists, in whatever format it was fetched, and however
+// old the history id of the answer is.
 func testAFetchLiftsATombstone(t *T) {
 	full := func(m *jobs.Message) jobs.Result {
 		m.FullSHA256, m.FullSize, m.SHA256 = m.SHA256, m.Size, ""
@@ -193,8 +192,8 @@ func testAFetchLiftsATombstone(t *T) {
 	}
 }
 
-// testAGetThatCameTooEarly: a backfill's leaves the message to live sync; that one's
-// last answer makes a tombstone, which a later record of labels lifts.
+// A backfill that does not find the message leaves it to live sync. If live sync does
+// not find it either, it is a tombstone until a record of its labels comes.
 func testAGetThatCameTooEarly(t *T) {
 	s, backfill, sync := synced(t, "m")
 	ctx := t.Context()
@@ -225,8 +224,7 @@ func testAGetThatCameTooEarly(t *T) {
 	}
 }
 
-// testASyncThatWaitsForItemsOnlyIsWoken: what is asked for does not wait for the
-// moment at which they are tried again.
+// A request does not wait until failed items are tried again.
 func testASyncThatWaitsForItemsOnlyIsWoken(t *T) {
 	for _, row := range []struct {
 		name  string
@@ -266,7 +264,7 @@ func testWhatLiveSyncFetchedIsKnownToTheBackfill(t *T) {
 	}
 	apply(t, s, sync, record(110, jobs.MessageAdded, "new", "INBOX"), record(130, jobs.MessageAdded, "old", "INBOX"))
 	if items := must[[]jobs.Item](t)(s.NextItems(t.Context(), sync, 0, 10)); len(items) != 1 || items[0].ID != "old" {
-		t.Errorf("left for live sync: %+v, want the one that it had listed before the backfill brought it", items)
+		t.Errorf("left for live sync: %+v, want the one that it had listed before the backfill fetched it", items)
 	}
 }
 
@@ -312,7 +310,7 @@ func testTheCursorMovesWithItsPage(t *T) {
 	}
 }
 
-// testStubsAreFetchedOnceTheBackfillIsComplete: until then it may bring them.
+// Until then the backfill may fetch them.
 func testStubsAreFetchedOnceTheBackfillIsComplete(t *T) {
 	s, backfill, sync := synced(t)
 	ctx := t.Context()
@@ -461,8 +459,7 @@ func testWhatIsDue(t *T) {
 	due("after it failed", ann)
 }
 
-// testASyncThatRestsIsStartedOnlyWhenAskedFor: neither the end of a backfill nor
-// what was asked before it came to rest starts it.
+// Neither the end of a backfill nor an earlier request starts it.
 func testASyncThatRestsIsStartedOnlyWhenAskedFor(t *T) {
 	for _, state := range []jobs.State{jobs.Cancelled, jobs.Blocked, jobs.Paused} {
 		t.Run(string(state), func(t *T) {
@@ -497,8 +494,7 @@ func testASyncThatRestsIsStartedOnlyWhenAskedFor(t *T) {
 	}
 }
 
-// A crawl may take longer than a history lasts, and what it stores must not grow
-// older than the cursor's.
+// A backfill may take longer than Google keeps the history that its messages need.
 func testTheHistoryIsReadEveryHourOfABackfill(t *T) {
 	s, job := claimed(t)
 	ctx, backfill := t.Context(), job.Ref()

@@ -256,8 +256,8 @@ func testOfRacingClaimsOneWins(t *T) {
 	}
 }
 
-// testAWaitForQuotaIsNoFault: a job that failed and then waits for quota is not in
-// trouble, and what fails after that begins a time of its own.
+// A job that waits for quota after a failure shows no error, and the next failure
+// counts as the first of a new row.
 func testAWaitForQuotaIsNoFault(t *T) {
 	s := fresh(t)
 	ref := start(t, s).Ref()

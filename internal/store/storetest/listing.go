@@ -28,7 +28,7 @@ func claimedFor(t *T, s Store, filter jobs.Filter) jobs.Job {
 	return must[jobs.Job](t)(s.Claim(t.Context(), job.Ref(), hour))
 }
 
-// pending lists the ids of the items that are due, and whether they are noted.
+// pending lists the ids of the items that are due, and how many of them have their metadata.
 func pending(t *T, s Store, job jobs.Job) (ids []string, noted int) {
 	t.Helper()
 	for _, item := range must[[]jobs.Item](t)(s.NextItems(t.Context(), job.Ref(), 0, 100)) {
@@ -126,11 +126,11 @@ func testNotedMessagesHaveARowAndComeAgainForTheirBodies(t *T) {
 		return jobs.Result{ID: id, Outcome: jobs.ItemNoted, Message: m}
 	}
 	if more := must[bool](t)(s.NextPass(ctx, ref)); more {
-		t.Error("there is a next pass before anything is noted")
+		t.Error("there is a next pass before any metadata is stored")
 	}
 	job = must[jobs.Job](t)(s.Commit(ctx, ref, []jobs.Result{noted("b"), noted("a")}))
 	if p := job.Progress; p.Noted != 2 || p.Stored != 0 || p.Done() != 0 {
-		t.Errorf("%+v, want two noted and none done", p)
+		t.Errorf("%+v, want metadata of two, and none done", p)
 	}
 	m := must[jobs.Message](t)(s.Message(ctx, ann, "a"))
 	if m.Subject == "" || m.SHA256 != "" || m.ParseStatus != jobs.ParseLater {
@@ -143,13 +143,13 @@ func testNotedMessagesHaveARowAndComeAgainForTheirBodies(t *T) {
 		t.Error("there is no next pass")
 	}
 	if ids, noted := pending(t, s, job); fmt.Sprint(ids) != "[b a]" || noted != 2 {
-		t.Errorf("pending %q, %d noted, want both", ids, noted)
+		t.Errorf("pending %q, %d with metadata, want both", ids, noted)
 	}
 	job = must[jobs.Job](t)(s.Commit(ctx, ref, []jobs.Result{stored("b"), stored("a")}))
 	if p := job.Progress; p.Stored != 2 || p.Done() != 2 {
 		t.Errorf("%+v, want each stored once", p)
 	}
-	// What has its body is not noted any more, whoever reads it again.
+	// A message that has its body is known to every later job.
 	other := claimedFor(t, s, jobs.Filter{Format: jobs.FormatMetadataFirst, Query: "x"})
 	other = must[jobs.Job](t)(s.AddListed(ctx, other.Ref(), jobs.Page{IDs: []string{"a"}}))
 	if other.Progress.Known != 1 {

@@ -23,12 +23,12 @@ var steerTests = []test{
 	{"a cancelled sync forgets what was asked for", testACancelledSyncForgetsWhatWasAsked},
 }
 
-// steering is one of the commands.
+// steering is pause, resume or cancel.
 type steering func(Store, context.Context, string) (jobs.Job, bool, error)
 
 var steerings = map[string]steering{"pause": (Store).Pause, "resume": (Store).Resume, "cancel": (Store).Cancel}
 
-// inState brings ann's backfill to a state, without an owner but for Running.
+// inState brings ann's backfill to a state. Only a running one has an owner.
 func inState(t *T, s Store, state jobs.State) jobs.Job {
 	t.Helper()
 	ctx := t.Context()
@@ -126,8 +126,7 @@ func testSteeringAnUnknownJob(t *T) {
 	}
 }
 
-// However an owner ends its slice, the job comes to where it is wanted, unless it
-// completes.
+// However the owner ends its slice, the request takes effect, unless the job completes.
 func testAnOwnerBringsTheJobWhereItIsWanted(t *T) {
 	type ending func(Store, context.Context, jobs.TaskRef) (jobs.Job, error)
 	finish := func(state jobs.State) ending {
@@ -157,7 +156,7 @@ func testAnOwnerBringsTheJobWhereItIsWanted(t *T) {
 				}
 				renewed := must[jobs.Job](t)(s.Renew(ctx, job.Ref(), hour))
 				if renewed.Wanted == "" || !renewed.LeaseUntil.After(time.Now()) {
-					t.Errorf("renewed = %+v, want it wanted elsewhere, and the lease kept to the end of the slice", renewed)
+					t.Errorf("renewed = %+v, want the request in the row, and the lease kept to the end of the slice", renewed)
 				}
 				ended := must[jobs.Job](t)(row.end(s, ctx, job.Ref()))
 				if ended.State != want || ended.Wanted != "" || !ended.LeaseUntil.IsZero() || !ended.WaitUntil.IsZero() {
@@ -174,7 +173,7 @@ func testAnOwnerBringsTheJobWhereItIsWanted(t *T) {
 	}
 }
 
-// An owner that died on the way is not waited for.
+// Nobody waits for an owner that died before it applied the request.
 func testADeadOwnersJobComesWhereItIsWanted(t *T) {
 	claim := func(s Store, ctx context.Context, job jobs.Job) (jobs.Job, error) {
 		got, err := s.Claim(ctx, job.Ref(), hour)
@@ -313,8 +312,8 @@ func testOneJobForEachFilter(t *T) {
 	}
 }
 
-// A sync that is cancelled stays so, whatever was asked of it before; whoever asks
-// afterwards is heard.
+// A cancelled sync stays cancelled, whatever was asked of it before. Later requests
+// count.
 func testACancelledSyncForgetsWhatWasAsked(t *T) {
 	for _, owned := range []bool{false, true} {
 		ctx := t.Context()
@@ -345,7 +344,7 @@ func testACancelledSyncForgetsWhatWasAsked(t *T) {
 			t.Errorf("a person's: started %t, %v", started, err)
 		}
 
-		d := newDiary(t, "c")
+		d := newCalendarSync(t, "c")
 		if err := d.AskCalendarSync(ctx, ann, true); err != nil {
 			t.Fatal(err)
 		}

@@ -79,8 +79,8 @@ func testAPushAsksForASync(t *T) {
 	}
 }
 
-// testAPushDuringASyncIsFollowedByAnother: whether the history is being read, or
-// was read to its end and its messages are being fetched.
+// It does not matter whether the sync still reads the history or already fetches
+// messages.
 func testAPushDuringASyncIsFollowedByAnother(t *T) {
 	for _, read := range []bool{false, true} {
 		s, _, sync := synced(t)
@@ -192,7 +192,7 @@ func testAWatchIsMadeRenewedAndLapses(t *T) {
 	}
 }
 
-// testRunByHandRenewsWhatIsNotDue: for instance where the topic is another one now.
+// That is needed, for instance, after the topic has changed.
 func testRunByHandRenewsWhatIsNotDue(t *T) {
 	s, _, sync := synced(t)
 	ctx := t.Context()
@@ -211,7 +211,7 @@ func testRunByHandRenewsWhatIsNotDue(t *T) {
 	}
 }
 
-// testNothingIsRenewedThatIsNotWatched: where the settings ask for no push.
+// The settings of this store ask for no watches.
 func testNothingIsRenewedThatIsNotWatched(t *T) {
 	s := t.open(t, Options{Handles: 1, NowFunc: t.now})[0]
 	addAccount(t, s, ann)
@@ -224,8 +224,8 @@ func testNothingIsRenewedThatIsNotWatched(t *T) {
 	}
 }
 
-// testCancelForgetsWhatWasAskedFor: the sync that a push has left behind begins no
-// more, neither while the cancelled one comes to its end nor after it.
+// The sync that a push asked for does not begin, neither while the cancelled one ends
+// nor after it.
 func testCancelForgetsWhatWasAskedFor(t *T) {
 	ctx := t.Context()
 	for _, owned := range []bool{true, false} {
