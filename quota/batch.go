@@ -139,7 +139,7 @@ func batchCalls(api, contentType string, body []byte) (string, []Method, error) 
 	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
 	for {
 		part, err := parts.NextRawPart()
-		if err == io.EOF { // wrapped, it says that the body ends before its last boundary
+		if errors.Is(err, io.EOF) && err.Error() == io.EOF.Error() { // a wrapped one means that the body ends before its last boundary
 			break
 		}
 		if err != nil {

@@ -42,7 +42,7 @@ func (w *Workers) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	var servers []*asynq.Server
 	for _, lane := range w.opts.Lanes {
-		h := w.handler(lane, draining)
+		h := w.handler(draining, lane)
 		server := asynq.NewServerFromRedisClient(w.opts.Redis, w.config(lane))
 		err := server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			running.Add(1)
@@ -78,7 +78,7 @@ func (w *Workers) shutDown(servers []*asynq.Server, running *sync.WaitGroup) err
 	return nil
 }
 
-func (w *Workers) handler(lane quota.Lane, draining context.Context) *handler {
+func (w *Workers) handler(draining context.Context, lane quota.Lane) *handler {
 	return &handler{
 		opts: w.opts, lane: lane, draining: draining,
 		queue: &jobs.Queue{
