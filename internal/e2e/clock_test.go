@@ -17,9 +17,7 @@ func TestAClockThatWasAheadOnce(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 20)
 	r.cfg.Schedules = map[string]config.Schedule{"mail-sync": {Spec: "@every 2s"}}
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	ran := func() bool { return r.slots(a.Store(), jobs.ScheduleMail)[ann].Runs > 0 }
 	r.until("the schedule runs", ran)
 	raw, err := sql.Open("sqlite", r.cfg.Store.Path)

@@ -62,9 +62,7 @@ func TestACancelledSyncRestsThroughBackfills(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 30)
 	box := r.fake.Mailbox(ann)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	// Nothing ends a sync while its history does not come.
 	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.history.list", Status: 503}); err != nil {
 		t.Fatal(err)
@@ -108,9 +106,7 @@ func TestAMessageThatIsJustAddedIsLookedForAgain(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 10)
 	box := r.fake.Mailbox(ann)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	late, gone := box.Add(mail("late"), "INBOX"), box.Add(mail("gone"), "INBOX")
 	for _, f := range []fault.Fault{
 		{Method: "gmail.users.messages.get", ID: late, Status: 404, Count: 1},
@@ -144,9 +140,7 @@ func TestAMessageThatIsJustAddedIsLookedForAgain(t *testing.T) {
 func TestABackfillLiftsATombstone(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 10)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	id := r.fake.Mailbox(ann).Messages()[4].ID
 	if err := r.fake.AddFault(fault.Fault{Method: "gmail.users.history.list", Count: 1,
 		Body: fmt.Sprintf(`{"history":[{"id":"%[2]d","messagesDeleted":[{"message":{"id":"%[1]s","threadId":"%[1]s"}}]}],"historyId":"%[2]d"}`,
@@ -179,9 +173,7 @@ func TestALabelIsDeletedWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 			once.Do(func() { box.DeleteLabel("Label_7"); box.DeleteLabel("Label_8") })
 		}
 	})
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	armed.Store(true)
 	// One label is refused although it is there: what is known of it stays.
 	r.addFault(fault.Fault{Method: "gmail.users.messages.list", Nth: 8, Status: 400, Message: "Invalid label: CATEGORY_PERSONAL"})
@@ -239,9 +231,7 @@ func TestHistoryGoesOnWhileTheMailboxIsReadAsAWhole(t *testing.T) {
 	r := newSite(t, 60)
 	r.cfg.Worker.Slice = 100 * time.Millisecond
 	box := r.fake.Mailbox(ann)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	all := box.Messages()
 	box.Delete(all[0].ID)
 	box.ExpireHistory() // that deletion is in no history any more
@@ -297,9 +287,7 @@ func TestHistoryThatRunsBackwards(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 30)
 	box := r.fake.Mailbox(ann)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	box.Delete(box.Messages()[3].ID)
 	box.Relabel(box.Messages()[4].ID, []string{"STARRED"}, nil)
 	r.addFault(fault.Fault{Method: "gmail.users.history.list", Body: `{"historyId":"5"}`})
@@ -340,9 +328,7 @@ func TestAMailboxMadeAnew(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 30)
 	box := r.fake.Mailbox(ann)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	old := box.Messages()
 	box.MakeAnew()
 	for i := range 10 {
@@ -375,9 +361,7 @@ func TestWhatAWholeReadingSaysIsTaken(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 20)
 	box := r.fake.Mailbox(ann)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	all, ahead := box.Messages(), box.HistoryID()+1000
 	r.addFault(fault.Fault{Method: "gmail.users.history.list", Count: 1, Body: fmt.Sprintf(`{"history":[
 		{"id":"%[3]d","messagesDeleted":[{"message":{"id":"%[1]s","threadId":"%[1]s"}}]},

@@ -46,9 +46,7 @@ func TestDraftsSavedBesideABackfill(t *testing.T) {
 			save(gets / 8 % drafts)
 		}
 	})
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	mu.Lock()
 	over = true
 	mu.Unlock()

@@ -125,9 +125,7 @@ func TestAPushDuringASync(t *testing.T) {
 	answers := make(chan struct{})
 	r.holdAnswers(func(req *http.Request) bool { return hold.Load() && strings.Contains(req.URL.Path, "/messages/") },
 		func() { held.Store(true) }, answers)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	r.pushTo(a, func(p *gmail.Push) { p.Duplicates = 1 })
 	box := r.fake.Mailbox(ann)
 	hold.Store(true)

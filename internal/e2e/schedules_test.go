@@ -89,9 +89,7 @@ func TestASchedulerKilledBeforeASlot(t *testing.T) {
 func TestAReconciliationFindsWhatTheHistoryLost(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 40)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	box := r.fake.Mailbox(ann)
 	lost := box.Messages()[7].ID
 	box.Delete(lost)

@@ -72,6 +72,15 @@ func (r *site) backfilled(s *sqlite.Store) {
 	r.t.Fatal("no sync began after the backfill")
 }
 
+// runBackfilled runs a process until the mailbox is backfilled and synced.
+func (r *site) runBackfilled() *app.App {
+	r.t.Helper()
+	a := r.run()
+	r.startBackfill()
+	r.backfilled(a.Store())
+	return a
+}
+
 // equal checks that the store shows what the mailbox does: ids, bytes and labels.
 func (r *site) equal(s *sqlite.Store) {
 	r.t.Helper()
@@ -141,9 +150,7 @@ func since(now, then map[string]int64) map[string]int64 {
 func TestLiveSyncBringsWhatChanged(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 60)
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	box, before := r.fake.Mailbox(ann), r.calls()
 	all := box.Messages()
 	box.Relabel(all[3].ID, []string{"STARRED"}, []string{"INBOX"})
@@ -395,9 +402,7 @@ func TestHistoryTooOld(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 520)
 	r.cfg.Worker.Slice = 50 * time.Millisecond // so that it takes several
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	box := r.fake.Mailbox(ann)
 	all := box.Messages()
 	for i := range 30 {
@@ -470,9 +475,7 @@ func TestGoneBetweenListAndGet(t *testing.T) {
 			})
 		}
 	})
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	j := r.wait(a.Store(), "ended", terminal)
 	if j.State != jobs.Completed || j.Progress.Gone != 20 || j.Progress.Stored != 480 || j.Progress.Failed != 0 {
 		t.Errorf("job = %+v, want 480 stored and 20 gone", j)
@@ -527,9 +530,7 @@ func TestASyncAskedForWhileOneRunsFollowsIt(t *testing.T) {
 			once.Do(func() { close(held); <-hold })
 		}
 	})
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	close(armed)
 	first, err := r.control().StartSync(t.Context(), ann)
 	if err != nil || !first.Started {
@@ -553,9 +554,7 @@ func TestAHistoryThatTakesLongerThanASlice(t *testing.T) {
 	t.Parallel()
 	r := newSite(t, 5)
 	r.cfg.Worker.Slice = 100 * time.Millisecond
-	a := r.run()
-	r.startBackfill()
-	r.backfilled(a.Store())
+	a := r.runBackfilled()
 	r.addFault(fault.Fault{Method: "gmail.users.history.list", DelayMS: 150})
 	r.fake.Mailbox(ann).Add(mail("news"), "INBOX")
 	if j := r.sync(a.Store()); j.State != jobs.Completed || j.Slice > 3 {

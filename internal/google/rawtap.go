@@ -62,8 +62,6 @@ const (
 	tapRawEscape                 // behind a backslash in it
 )
 
-func newRawTap(from io.Reader, to io.Writer) *rawTap { return newTap("raw", from, to) }
-
 func newTap(field string, from io.Reader, to io.Writer) *rawTap {
 	return &rawTap{field: field, from: from, to: to, decoder: base64Writer{to: to}}
 }

@@ -18,7 +18,7 @@ func tap(answer string, step int) (raw, rest string, err error) {
 	if step == 1 {
 		from = iotest.OneByteReader(from)
 	}
-	passed, err := io.ReadAll(newRawTap(from, &sink))
+	passed, err := io.ReadAll(newTap("raw", from, &sink))
 	return sink.String(), string(passed), err
 }
 

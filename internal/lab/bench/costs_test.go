@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -63,12 +62,7 @@ func TestCostsJudgement(t *testing.T) {
 			f.Lists = append(f.Lists, CostsReport{Prices: "c", Format: "raw", Messages: 10, Brought: 10, Minutes: 1, Most: 1.25, Used: 0.95})
 			test.change(f)
 			f.judge()
-			if got := f.Broken(); got != test.broken {
-				t.Errorf("broken: %q, want %q", got, test.broken)
-			}
-			if got := strings.Join(f.Missed, "; "); got != test.missed || f.Met != (test.missed == "") {
-				t.Errorf("targets met %v, missed %q; want %q", f.Met, got, test.missed)
-			}
+			checkJudgement(t, f, f.Targets, test.missed, test.broken)
 		})
 	}
 	if broken := (&CostsFigures{}).Broken(); broken != "nothing was measured" {

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -56,9 +55,7 @@ func TestFairnessJudgement(t *testing.T) {
 			f := good
 			test.change(&f)
 			f.judge()
-			if f.Broken() != test.broken || strings.Join(f.Missed, "; ") != test.missed || f.Met != (test.missed == "") {
-				t.Errorf("broken %q, missed %q, met %v; want broken %q, missed %q", f.Broken(), f.Missed, f.Met, test.broken, test.missed)
-			}
+			checkJudgement(t, &f, f.Targets, test.missed, test.broken)
 		})
 	}
 }

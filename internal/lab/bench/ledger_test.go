@@ -127,12 +127,7 @@ func TestLedgerJudgement(t *testing.T) {
 			f := good()
 			test.change(f)
 			f.judge()
-			if got := f.Broken(); got != test.broken {
-				t.Errorf("broken: %q, want %q", got, test.broken)
-			}
-			if got := strings.Join(f.Missed, "; "); got != test.missed || f.Met != (test.missed == "") {
-				t.Errorf("targets met %v, missed %q; want %q", f.Met, got, test.missed)
-			}
+			checkJudgement(t, f, f.Targets, test.missed, test.broken)
 		})
 	}
 }

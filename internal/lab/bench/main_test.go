@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -33,4 +34,16 @@ func newClient(t *testing.T) *redis.Client {
 	rdb := redis.NewClient(quota.ClientOptions(&redis.Options{Addr: realRedis.Addr}))
 	t.Cleanup(func() { rdb.Close() })
 	return rdb
+}
+
+// checkJudgement compares a run's missed targets and its broken promise with what
+// they should be, "" for none.
+func checkJudgement(t *testing.T, f Figures, targets Targets, missed, broken string) {
+	t.Helper()
+	if got := f.Broken(); got != broken {
+		t.Errorf("broken: %q, want %q", got, broken)
+	}
+	if got := strings.Join(targets.Missed, "; "); got != missed || targets.Met != (missed == "") {
+		t.Errorf("targets met %v, missed %q; want %q", targets.Met, got, missed)
+	}
 }

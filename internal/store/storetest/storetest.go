@@ -44,6 +44,8 @@ func Run(t *testing.T, open Opener) {
 		{"commit", commitTests},
 		{"failures", failureTests},
 		{"history", historyTests},
+		{"asks", askTests},
+		{"snapshots", snapshotTests},
 		{"calendars", calendarTests},
 		{"schedules", scheduleTests},
 		{"watches", watchTests},
